@@ -1,4 +1,4 @@
-// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis given by --store.
+// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis server from --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -13,7 +13,7 @@ export interface Decided extends Pick<Decision, 'allowed'> {
   readonly limits: readonly Pick<LimitDecision, 'allowed'>[]
 }
 
-/** Decides the requests of a log at their logged times. */
+/** Decides the requests in a log at their logged times. */
 export interface Decider {
   /** Decides requests, which must be in chronological order. */
   decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
@@ -21,7 +21,7 @@ export interface Decider {
   forgotten(): number
 }
 
-/** This timeout is long. No client is waiting, and a slow response is better than none. */
+/** A long timeout: no client is waiting, and a slow response is better than none. */
 const REDIS_TIMEOUT_MS = 30_000
 
 /** Admits all requests, for a replay without limits. */
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides in Redis. Sends all requests of a batch at once: each reads the clock first, and they stay in order. */
+/** Decides in Redis. Sends all requests in a batch at once. Each reads the clock immediately, and they stay in order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

@@ -5,7 +5,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The message of an error, without its stack. */
+/** Returns an error's message, without its stack. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   // If several addresses refuse a connection, Node's error has no message.

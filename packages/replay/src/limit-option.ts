@@ -4,7 +4,7 @@ import { fixedWindow, type Limit, limitOf, SlidegateError, tokenBucket } from 's
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
 
-/** Parses a limit: `100/1m`, or with a name `login=100/1m`. */
+/** Parses a limit such as `100/1m`, or `login=100/1m` with a name. */
 export function parseLimit(text: string): Limit {
   try {
     return limitOf(text)

@@ -1,4 +1,4 @@
-// Runs the requests of a log through limiters, in chronological order.
+// Runs the requests in a log through limiters, in chronological order.
 
 import type { NeededLimits } from './counts/needed-limits.ts'
 import type { Results } from './counts/results.ts'
@@ -6,7 +6,7 @@ import type { Decider } from './decider.ts'
 import { type LoggedRequest, type ParseLine, Skipped } from './log/parse-line.ts'
 import type { ReorderBuffer } from './log/reorder-buffer.ts'
 
-/** A limiter with the counts of its decisions. */
+/** A limiter and the counts of its decisions. */
 export interface Run {
   readonly decider: Decider
   readonly results: Results
@@ -20,10 +20,10 @@ export interface Replayed {
   toMs: number
 }
 
-/** Requests per batch. If --store is set, all requests of a batch are in flight at the same time. */
+/** Requests per batch. If --store is set, all requests in a batch are in flight at the same time. */
 const BATCH = 1024
 
-/** Runs the requests of a log through each limiter, in chronological order. */
+/** Runs the requests in a log through each limiter, in chronological order. */
 export async function replay(
   portions: AsyncIterable<readonly string[]>,
   parse: ParseLine,

@@ -20,7 +20,7 @@ import { htmlReport } from './report/html-report.ts'
 import { reportOf } from './report/report.ts'
 import { parseDuration, printable, printableJson } from './text.ts'
 
-/** Maximum number of requests held for reordering: about 200 MB. */
+/** Maximum number of requests held for reordering (about 200 MB). */
 const REORDER_CAPACITY = 1_000_000
 
 /** Window lengths for which the needed limits are computed if there is no --limit. */
@@ -109,7 +109,7 @@ function parseTop(text: string): number {
 }
 
 /**
- * Keeps the requests of one limiter. If no name is given, all requests must belong to the same limiter.
+ * Keeps the requests for one limiter. If no name is given, all requests must be for the same limiter.
  *
  * @throws {UsageError} if no name was given and there are requests for a second limiter
  */
@@ -159,7 +159,7 @@ async function progressOf(file: string): Promise<Progress> {
 }
 
 /**
- * Checks the report's file before a long replay instead of at its end.
+ * Checks that the report can be written, before a long replay rather than after it.
  *
  * @throws {UsageError} if the report would overwrite the log or something that isn't a file
  */

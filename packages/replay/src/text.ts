@@ -33,7 +33,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** `99.9%`, without needless decimals; `-` if `whole` is 0. */
+/** Formats a percentage such as `99.9%`, without needless decimals. Returns `-` if `whole` is 0. */
 export function formatPercent(part: number, whole: number): string {
   if (whole === 0) return '-'
   return `${Number(((100 * part) / whole).toFixed(1))}%`
@@ -54,7 +54,7 @@ export function alignColumns(rows: readonly (readonly string[])[], indent = '  '
 
 const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
 
-/** Parses `5m` to milliseconds; 0 needs no unit. Undefined if invalid. */
+/** Parses a duration such as `5m` to milliseconds. 0 needs no unit. Returns `undefined` if it is invalid. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0
   const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text)

@@ -76,7 +76,7 @@ test.each([
     'a field of JSON only',
     `1.2.3.4 - - ${REST}`,
     'tenant',
-    'no key: access logs have ip, user, method, path, status',
+    'no such key: access logs have ip, user, method, path, status',
   ],
   ['no time', '{"ip":"1.2.3.4"}', 'ip', 'no readable time in field "time"'],
   ['no such field', '{"time":1431857103}', 'a.b', 'no key in field "a.b"'],

@@ -1,4 +1,4 @@
-// Builds JSON schemas, typed by TypeBox. TypeBox itself isn't loaded, because that takes a sixth of the startup time.
+// Builds JSON schemas with TypeBox's types. TypeBox isn't loaded, because that would take a sixth of the startup time.
 
 import type TypeBox from 'typebox'
 
@@ -55,7 +55,7 @@ const builders = {
   Unsafe: (schema: Schema) => ({ ...schema }),
 }
 
-/** The builders with the types of TypeBox, although they return plain data. */
+/** The builders, with TypeBox's types, although they return plain data. */
 export const Type = builders as unknown as Builders
 
 export type { Static, TObject, TOptional, TProperties, TSchema, TUnsafe } from 'typebox'

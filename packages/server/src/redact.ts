@@ -9,7 +9,7 @@ import { INSTANCE_SECRET } from './service/instance.ts'
 const HASH_LENGTH = 16
 const MOST_PLAIN = 256
 
-/** A key for the log. Equal keys look equal, but a key can't be recovered. */
+/** Returns a key as it appears in the log. By default, that's a hash: equal keys look equal, but stay secret. */
 export function redactKey(key: unknown, { logging }: Config): string {
   const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
   if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)
@@ -26,7 +26,7 @@ interface RedactedError {
 
 const MOST_CAUSES = 4
 
-/** The `reason` of each store error whose message contains the key. */
+/** Store errors with these values of `reason` have a message that contains the key. */
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**

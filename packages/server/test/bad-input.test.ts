@@ -78,17 +78,17 @@ describe('a runtime error prints one line and exits with 1', () => {
     [
       'a truncated gzip file',
       folder.write('short.gz', gzip.subarray(0, 2000)),
-      'damaged gzip, unexpected end of file',
+      'damaged gzip data, unexpected end of file',
     ],
     [
       'a gzip file with a wrong byte',
       folder.write('wrong.gz', Buffer.from(gzip).fill(0xff, 2000, 2010)),
-      'damaged gzip, ',
+      'damaged gzip data, ',
     ],
     [
       'a file with only a gzip header',
       folder.write('no.gz', Buffer.from([0x1f, 0x8b, 1, 2, 3])),
-      'damaged gzip, ',
+      'damaged gzip data, ',
     ],
   ])('%s', async (_, file, message) => {
     const { code, said } = await complaint(['replay', file, '--limit', '10/1m'])

@@ -321,7 +321,7 @@ describe('an unusual log is handled', () => {
     expect(await slidegate(['replay', '-', '--limit', '1/1s'], content)).toEqual({
       code: 1,
       stdout: expect.stringMatching(/^no requests in this log\n/),
-      stderr: `slidegate: ${lines} were skipped, mostly because of: neither an access log line nor a JSON object; check --format\n`,
+      stderr: `slidegate: ${lines} were skipped, mostly for this reason: neither an access log line nor a JSON object; check --format\n`,
     })
   })
 

@@ -48,8 +48,8 @@ export interface Decision {
   /**
    * Milliseconds until the same request would be allowed, unless another request is charged first.
    *
-   * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key: until its ban is over and
-   * its limits have room.
+   * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key, this is the time until
+   * its ban is over and its limits have room.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all enforced limits are unused again. */
@@ -73,7 +73,7 @@ export interface Decision {
    */
   readonly blockedMs?: number
   /**
-   * When the store charged the request, in epoch milliseconds by the store's clock.
+   * When the store decided the request, in epoch milliseconds by the store's clock.
    *
    * On a Cluster, each server has its own clock. This is the latest of their times.
    */
@@ -83,7 +83,7 @@ export interface Decision {
 export const NO_NAMES: readonly string[] = Object.freeze([])
 
 /**
- * The name in `deniedBy` for a ban or block of this limiter's keys.
+ * The name in `deniedBy` for a ban or block on this limiter's keys.
  *
  * @param limiter the limiter's name, followed by `/` and the dimension if there is one
  */

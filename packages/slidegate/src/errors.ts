@@ -75,7 +75,7 @@ export class StoreUnavailableError extends Error {
   }
 }
 
-/** Wraps any error of a store in a {@link StoreUnavailableError}. */
+/** Wraps any error from a store in a {@link StoreUnavailableError}. */
 export function asUnavailable(error: unknown, store = 'the store'): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message : show(error)
@@ -121,7 +121,7 @@ export function plainError(error: unknown): Error {
     readonly code?: unknown
     readonly errors?: readonly unknown[]
   }
-  // If a host has several addresses, a failed connection has an error per address, and an empty message.
+  // If a host has several addresses, a connection error contains one error per address, and its message is empty.
   if (message === '' && Array.isArray(errors) && errors.length > 0) return plainError(errors.at(-1))
   const plain = new Error(typeof message === 'string' && message !== '' ? message : show(code ?? error))
   plain.stack = `Error: ${plain.message}`
@@ -130,9 +130,9 @@ export function plainError(error: unknown): Error {
 
 /**
  * Why a request wasn't admitted by `wait`:
- * - `full`: the limiter's `maxWaiting` is reached
+ * - `full`: the limiter's `maxWaiting` has been reached
  * - `timeout`: there is no room within `maxWaitMs`
- * - `aborted`: its `signal` was aborted; the signal's reason is the error's `cause`
+ * - `aborted`: the request's `signal` was aborted; the signal's reason is the error's `cause`
  * - `impossible`: the cost exceeds a limit, or the key is blocked indefinitely
  */
 export type WaitErrorReason = 'full' | 'timeout' | 'aborted' | 'impossible'
@@ -142,7 +142,7 @@ export class WaitError extends Error {
   override readonly name = 'WaitError'
   readonly code = 'wait_rejected'
   readonly reason: WaitErrorReason
-  /** The key's last denial while the request waited in this process, if any. Its times are relative to `atMs`. */
+  /** The key's last denial while the request waited in this process, if any. Its times are relative to its `atMs`. */
   readonly decision: Decision | undefined
 
   constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {
@@ -196,7 +196,7 @@ export type Names<Options> = Readonly<Record<keyof Options, true>>
 /** @throws {SlidegateError} `invalid_option` if the options aren't an object or have an unknown name */
 export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
   if (!isObject(options)) {
-    throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
+    throw invalidOption(`the options for ${what} are ${show(options)}; they must be an object`, options)
   }
   checkNames(options, names, 'invalid_option', what)
 }
@@ -219,13 +219,13 @@ export function checkNames<Options extends object>(
   throw new SlidegateError(code, `unknown option ${show(unknown)} for ${what}; ${right}`, unknown)
 }
 
-/** Whether a name has all letters of a word and a similar length. Ignores case and order. */
+/** Whether a name has all the letters in a word and a similar length. Ignores case and order. */
 function isNear(word: string, name: string): boolean {
   const hasAll = [...word.toLowerCase()].every((letter) => name.toLowerCase().includes(letter))
   return hasAll && Math.abs(name.length - word.length) <= word.length / 3
 }
 
-/** Whether a value is a class instance, of any realm. */
+/** Whether a value is a class instance, from any realm. */
 function isInstance(value: object): boolean {
   const prototype = Object.getPrototypeOf(value)
   return prototype !== null && Object.getPrototypeOf(prototype) !== null

@@ -17,13 +17,13 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly decision: { readonly key: Key; readonly decision: Decision }
   /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
+  /** The circuit breaker opened. A Cluster's keys are divided into buckets, and each bucket has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
   /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
-    /** Requests decided without the store in that time. */
+    /** Requests decided without the store while it was down. */
     readonly requests: number
   }
   /** The store's clock jumped by more than a second. */
@@ -36,7 +36,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
 /** The name of an event. */
 export type LimiterEvent = keyof LimiterEvents
 
-/** Called synchronously. */
+/** A listener, called synchronously. */
 export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
   event: LimiterEvents<Key>[Event],
 ) => void
@@ -59,9 +59,9 @@ export interface Logger {
 export interface LimiterStats {
   /** Store operations without an answer, by reason. Operations with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
-  /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket of its keys. */
+  /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket that its keys are in. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
+  /** How often a circuit breaker opened. A Cluster's keys are divided into buckets, and each bucket has its own breaker. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean
@@ -69,7 +69,7 @@ export interface LimiterStats {
   readonly clockSteps: number
   /** How long admitted requests waited in `wait` or `schedule`, in milliseconds. */
   readonly waits: HistogramCounts
-  /** Waiting requests that weren't admitted, by the reason of their `WaitError`. */
+  /** Waiting requests that weren't admitted, by the reason in their `WaitError`. */
   readonly waitErrors: Readonly<Record<WaitErrorReason, number>>
   /** Permits held now, from `acquire` or `schedule` in this process. */
   readonly permits: number
@@ -77,7 +77,7 @@ export interface LimiterStats {
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** Counts the {@link LimiterStats}. */
+/** Collects the {@link LimiterStats}. */
 export class StatCounts {
   readonly storeErrors = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }
@@ -178,7 +178,7 @@ function check(event: LimiterEvent, listener: unknown): void {
   checkThat(typeof listener === 'function', 'the listener', listener, 'a function')
 }
 
-/** Receives the reports of a failure policy. This is an interface because the store may come from another copy of the package. */
+/** Receives reports from a failure policy. This is an interface because the store may come from another copy of the package. */
 export interface FailureReports extends Pick<Announcer, 'logger' | 'log' | 'named' | 'storeFailed' | 'emit'> {
   readonly counts: Pick<
     StatCounts,

@@ -8,7 +8,7 @@ export type Keys<Dimension extends string = string> = Readonly<Record<Dimension,
 /** A request's key, or its keys by dimension. */
 export type AnyKey = string | Keys
 
-/** Options of methods that take a key. */
+/** Options for methods that take a key. */
 export interface KeyOptions {
   /** Passed to the `limits` function, if `limits` is one. */
   readonly request?: unknown
@@ -34,7 +34,7 @@ export interface KeyEncoding {
    * Returns the stored form of a key, id or value.
    *
    * @param what names the text in errors. Default: `key`.
-   * @throws {SlidegateError} `code` (default: `invalid_key`) unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
+   * @throws {SlidegateError} `code` (default: `invalid_key`) unless the text is non-empty, well-formed and up to 64 KiB in UTF-8
    */
   key(text: unknown, what?: string, code?: SlidegateErrorCode): string
 }
@@ -82,7 +82,7 @@ function secretBytes(secret: unknown): Uint8Array {
     // The error must not contain the secret.
     const what = bytes === undefined ? `a value of type ${typeof secret}` : `${bytes.length} bytes`
     throw invalidOption(
-      `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
+      `the hashKeys secret is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
     )
   }
   return bytes

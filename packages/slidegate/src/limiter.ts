@@ -17,12 +17,12 @@ import type { BreakerOptions, OnStoreError, Store } from './stores/store.ts'
 
 /** Options that every limiter takes. */
 export interface CommonOptions {
-  /** Namespace of the keys and metrics: 1 to 64 characters, `A-Z a-z 0-9 . _ -`. Default: `default`. */
+  /** Namespace for the keys and metrics: 1 to 64 characters, `A-Z a-z 0-9 . _ -`. Default: `default`. */
   readonly name?: string
   /** Where the state is stored. Default: a new memory store. */
   readonly store?: Store
   /**
-   * Timeout of a store call in milliseconds, from 1 to 2^31 - 1. Default: 50.
+   * Timeout for a store call in milliseconds, from 1 to 2^31 - 1. Default: 50.
    *
    * The first call also waits up to 2 s for the connection, before the timeout starts.
    */
@@ -47,34 +47,34 @@ export interface CommonOptions {
   readonly breaker?: BreakerOptions
   /** Receives a line when the store goes down or comes back. `false` turns logging off. Default: `console`. */
   readonly logger?: Logger | false
-  /** `false` turns off process warnings about likely mistakes, emitted once each. Default: true. */
+  /** `false` turns off process warnings about likely mistakes. Each is emitted once. Default: true. */
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of them. Default: 10,000. */
+  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of these. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
   /**
    * A secret that hides keys, ids and values in the store. At least 16 bytes.
    *
-   * They are stored as 132 bits of their HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
+   * Each is stored as 132 bits of its HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
    * readers of the store can't see the keys, and callers can't choose their slot in a Cluster. Use the same secret in all
    * processes: a new one resets every count.
    */
   readonly hashKeys?: string | Uint8Array
 }
 
-/** Options of a limiter with one key per request. */
+/** Options for a limiter with one key per request. */
 export interface LimiterOptions extends CommonOptions {
   /**
-   * The limits of each key (1 to 64), or a function that returns them.
+   * The limits for each key (1 to 64), or a function that returns them.
    *
    * The function gets the key and the caller's `request`, and must be synchronous. Return the same array instance for the same
    * limits, and never modify an array that you returned.
    *
-   * If only numbers change (`limit`, a sliding window's `window`, a bucket's capacity and refill), a key keeps its usage. A limit
-   * of a different kind or precision starts at zero.
+   * If only numbers change (`limit`, a sliding window's `window`, a token bucket's capacity and refill), a key keeps its usage. A
+   * limit of a different kind or precision starts at zero.
    */
   readonly limits: LimitsOption
   /** Blocks a key that is denied too often. Default: never. */
@@ -82,20 +82,20 @@ export interface LimiterOptions extends CommonOptions {
   readonly dimensions?: never
 }
 
-/** Options of a limiter with several keys per request. If one key has no room, none is charged. */
+/** Options for a limiter with several keys per request. If one key has no room, none is charged. */
 export interface DimensionOptions<Dimension extends string> extends CommonOptions {
   /**
-   * The limits of up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
+   * The limits for up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
    *
-   * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
+   * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. In decisions, limit names start with the dimension: `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. Denials by a dimension's limits count toward its ban, which blocks only the key in it. */
+  /** Bans by dimension. A dimension's ban counts only denials by its own limits, and blocks only its own key. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
 
-/** Options of a request. */
+/** Options for a request. */
 export interface ConsumeOptions extends RequestNames {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
@@ -103,7 +103,7 @@ export interface ConsumeOptions extends RequestNames {
   readonly request?: unknown
 }
 
-/** Options of `explain`. `cost` is the cost of the request to explain. */
+/** Options for `explain`. `cost` is the cost of the request to explain. */
 export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /** Also lists the charges in the window, for charts. Reads about 500 records. Default: false. */
   readonly charges?: boolean
@@ -127,28 +127,28 @@ export interface LimitEntries {
  */
 export interface Limiter<Key extends AnyKey = string> {
   readonly name: string
-  /** The limits of every key. Empty if a function returns them. */
+  /** The limits for every key. Empty if a function returns them. */
   readonly limits: readonly Limit[]
   /** Charges the request to all limits if all have room, otherwise to none. */
   consume(key: Key, options?: ConsumeOptions): Promise<Decision>
-  /** The synchronous `consume`. Throws `sync_unsupported` if the store isn't in this process. */
+  /** Like `consume`, but synchronous. Throws `sync_unsupported` if the store isn't in this process. */
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
    * Consumes up to 10,000 requests in one batch.
    *
    * Each request is decided individually. Requests for the same key are decided in order. All requests are
-   * validated before any is sent. If one fails, the call rejects once all requests are settled, and the other
+   * validated before any is sent. If a request fails, the call rejects after all requests are settled, and the other
    * requests' charges are refunded. Requests with a `requestId` aren't refunded, because you can repeat them.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
-  /** Returns what `consume` would return, but with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
+  /** Returns what `consume` would return, but `remaining` and `resetAfterMs` don't include the charge. Writes nothing. */
   peek(key: Key, options?: ConsumeOptions): Promise<Decision>
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
    * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a more
-   * expensive one. The queue sends its next request when it should fit according to the store, or after 5 s at the
-   * latest. If another process is faster, the queue sends earlier next time, so that all processes get their turn.
+   * expensive one. The queue sends its next request when the store expects to have room for it, or after 5 s
+   * at the latest. If another process is faster, the queue sends earlier next time, so that all processes get their turn.
    * `consume` doesn't queue.
    *
    * Rejects with a `WaitError` and charges nothing:
@@ -158,7 +158,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * - `aborted`: `signal` was aborted
    */
   wait(key: Key, options?: WaitOptions): Promise<Decision>
-  /** Waits, then calls the task while holding a slot of each `concurrency` limit. Resolves to its result. */
+  /** Waits, then runs the task while holding a slot of each `concurrency` limit. Resolves to the task's result. */
   schedule<T>(key: Key, task: (decision: Decision) => T | PromiseLike<T>, options?: WaitOptions): Promise<T>
   /** Returns how many requests are waiting in this process, and an estimate of the wait. */
   waiting(key?: Key): WaitingState
@@ -175,9 +175,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /** The same as `settle(token, 0)`. */
   cancel(token: string, options?: KeyOptions): Promise<Settlement>
   /**
-   * Charges units after the fact, to every limit, including shadow limits.
+   * Charges units after the fact, even beyond the limits.
    *
-   * May exceed the limits.
+   * Charges every limit, including shadow limits.
    *
    * @param units a positive integer; at most 2^46 are counted
    */
@@ -185,13 +185,13 @@ export interface Limiter<Key extends AnyKey = string> {
   /** Charges a request and holds a slot of each `concurrency` limit. Other limits are only charged. */
   acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit>
   /**
-   * Releases the slot of a request, given its `requestId` and `cost`.
+   * Releases a request's slot, given its `requestId` and `cost`.
    *
    * The request may have been consumed in another process. Resolves to whether the slot was still held. A {@link Permit} has its
    * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request, with the arguments of `release`. Resolves to whether the slot was still held. */
+  /** Renews a request's slot. Takes the same arguments as `release`. Resolves to whether the slot was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
    * Lists the requests, holders or values that currently count.
@@ -202,30 +202,30 @@ export interface Limiter<Key extends AnyKey = string> {
   /** Explains a key's state and how a request would be decided. Writes nothing. */
   explain(key: Partial<Key>, options?: ExplainOptions): Promise<Explanation>
   /**
-   * Returns units of an admitted request, at most once.
+   * Refunds units of an admitted request, each unit at most once.
    *
-   * Resolves to the number of units returned, the minimum over all enforced limits. Units that have already left the
-   * window aren't returned. After a `StoreUnavailableError`, it is unknown whether units were returned. A retry only
+   * Resolves to the number of units refunded, the minimum over all enforced limits. Units that have already left the
+   * window aren't refunded. After a `StoreUnavailableError`, it is unknown whether units were refunded. A retry only
    * has an effect if the first refund was never sent.
    *
    * Rejects with `invalid_refund` if the decision was a denial or a peek, if it belongs to another limiter or
-   * key, or if you return more units than were charged. Limits that store each request separately can only
-   * return whole requests.
+   * key, or if you refund more units than were charged. Limits that store each request separately can only
+   * refund whole requests.
    */
   refund(key: Key, decision: Decision, units?: number): Promise<number>
   /** Deletes the key's usage, bans and reservations. Keeps its override and block. */
   reset(key: Partial<Key>, options?: KeyOptions): Promise<void>
   /**
-   * Denies all requests of the key for this long, from 10 ms to 366 days.
+   * Denies all of the key's requests for this long, from 10 ms to 366 days.
    *
    * Needs `overrides: true`. The block is stored in the key's override and doesn't change the limits in it.
    */
   block(key: Partial<Key>, duration: Duration): Promise<void>
-  /** Ends the key's block and ban, and deletes its counted denials and earlier bans. */
+  /** Ends the key's block and ban, and forgets its denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key is blocked or banned. With `dimensions`: whether any of the keys is. */
   isBlocked(key: Partial<Key>): Promise<boolean>
-  /** Changes the limits of individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
+  /** Changes the limits for individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
   readonly overrides: Overrides<Partial<Key>>
   /** Adds a listener, called synchronously. Its first error is logged. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
@@ -237,7 +237,7 @@ export interface Limiter<Key extends AnyKey = string> {
   close(): void
 }
 
-/** A request of `consumeMany`. */
+/** A request for `consumeMany`. */
 export interface BulkRequest<Key extends AnyKey = string> extends ConsumeOptions {
   readonly key: Key
 }

@@ -7,7 +7,7 @@ interface CallerCounts {
   readonly fullest: number[]
 }
 
-/** Ranges of window usage in percent of the limit. `to` is exclusive, but exactly 100 is a separate range. */
+/** Ranges of window usage, as percentages of the limit. `to` is exclusive, but exactly 100 is a separate range. */
 export const BANDS: readonly { readonly from: number; readonly to: number }[] = [
   ...[0, 10, 25, 50, 75, 90].map((from, i, all) => ({ from, to: all[i + 1] ?? 100 })),
   { from: 100, to: 100 },
@@ -24,7 +24,7 @@ export class Callers {
   readonly #counts = new Map<string, CallerCounts>()
   readonly #limits: number
   readonly #capacity: number
-  /** Requests of callers that have no separate counts. */
+  /** Requests from callers that have no separate counts. */
   uncounted = 0
 
   constructor(limits: number, capacity: number = CAPACITY) {

@@ -1,6 +1,6 @@
-// Finds the fullest window of any key, from the times of requests. Also runs in browsers.
+// Finds the fullest window of any key, from the requests' times. Also runs in browsers.
 
-/** Admitted units of a key within the window, by time. */
+/** A key's units within the window, by time. */
 interface Recent {
   times: number[]
   units: number[]
@@ -11,7 +11,7 @@ interface Recent {
 
 const FIRST_PRUNING = 10_000
 
-/** Maximum number of stored times, for all keys together: about 200 MB. */
+/** Maximum number of stored times for all keys together (about 200 MB). */
 const CAPACITY = 5_000_000
 
 /**
@@ -19,7 +19,7 @@ const CAPACITY = 5_000_000
  *
  * The result is exact, because it uses the time of each request. Requests must be added in chronological order.
  *
- * To bound memory, it drops keys without units in the window. If the other keys don't fit, it drops those
+ * To bound memory, it drops keys without units in the window. If the remaining keys don't fit, it drops those
  * with the fewest units until half of the memory is free. If a dropped key becomes the busiest later, the
  * result may be too low.
  */

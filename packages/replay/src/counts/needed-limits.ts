@@ -14,7 +14,7 @@ const SHARES = [0.9, 0.95, 0.99, 0.999, 1]
 /**
  * Finds the limits that callers need. Sorts `fullest` in place.
  *
- * A sliding window never denies a caller whose own fullest window fits the limit.
+ * A sliding window never denies a caller whose own fullest window is within the limit.
  *
  * @param fullest the units in each caller's fullest window
  */
@@ -23,7 +23,7 @@ export function needsOf(fullest: Float64Array): Need[] {
   return SHARES.map((share) => ({ share, limit: fullest[Math.ceil(share * fullest.length) - 1] ?? 1 }))
 }
 
-/** The limits that callers need with windows of one length. */
+/** The limits that callers need, for one window length. */
 export interface NeedsOfWindow {
   readonly windowMs: number
   readonly callers: number
@@ -34,7 +34,7 @@ export interface NeedsOfWindow {
 
 const CAPACITY = 500_000
 
-/** Collects the fullest windows of each caller from requests in chronological order. */
+/** Collects each caller's fullest windows, from requests in chronological order. */
 export class NeededLimits {
   readonly #windows: readonly FullestWindow[]
   readonly #windowsMs: readonly number[]
@@ -63,7 +63,7 @@ export class NeededLimits {
     }
   }
 
-  /** Returns the needs for each window length, shortest first. Empty without requests. */
+  /** Returns the needs for each window length, shortest first. Returns an empty array if there were no requests. */
   read(): NeedsOfWindow[] {
     const { size } = this.#callers
     if (size === 0) return []

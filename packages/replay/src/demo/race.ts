@@ -1,4 +1,4 @@
-// slidegate demo race: sends the requests of many callers at once, and shows how many each limiter admits.
+// slidegate demo race: sends requests from many callers at once, and shows how many each limiter admits.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ const WINDOW_MS = 10_000
 /** Decides one request on the caller's own connection. */
 type Ask = () => Promise<boolean>
 
-/** Returns the limiter of one caller. All callers share `key`. */
+/** Returns the limiter for one caller. All callers share `key`. */
 export type Racer = (redis: Redis, key: string) => Ask | Promise<Ask>
 
 /** Counts with a list of times, oldest first. */
@@ -95,7 +95,7 @@ export async function race(connections: readonly Redis[], racer: Racer, key: str
   return { admitted: answers.filter(Boolean).length, tripsEach: trips / connections.length, ms }
 }
 
-/** @param store the URL of a Redis; the demo deletes its keys afterwards */
+/** @param store the URL of a Redis server; the demo deletes its own keys afterwards */
 export async function runRace(store: string): Promise<void> {
   const connection = await connectRedis(parseRedisUrl(store))
   const { redis, prefix } = connection
@@ -128,7 +128,7 @@ function textOf(rows: readonly (readonly string[])[]): string {
     '',
     ...alignColumns(rows),
     '',
-    'Between the command that counts and the command that adds, other callers read the same count. A lock prevents this, but',
+    'Between the command that counts and the command that adds, other callers read the same count. A lock prevents this, but makes',
     'callers wait for each other. slidegate counts and adds in one script, which Redis runs without interruption.',
   ].join('\n')
 }

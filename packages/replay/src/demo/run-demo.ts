@@ -19,7 +19,7 @@ export async function runDemo(): Promise<void> {
   const fixed = await measure('fixed window', fixedWindow(LIMIT))
   const sliding = await measure('sliding window', slidingWindow(LIMIT))
 
-  say(`\nMost requests admitted within ${LIMIT.window}:`)
+  say(`\nHighest number of requests admitted within ${LIMIT.window}:`)
   const bars = [
     { label: 'fixed window', value: fixed, color: 'red' },
     { label: 'sliding window', value: sliding, color: 'green' },
@@ -33,7 +33,7 @@ export async function runDemo(): Promise<void> {
   }
 }
 
-/** Returns the requests in the fullest window. Retries if the machine was too slow to place the bursts. */
+/** Returns the number of requests in the fullest window. Retries if the machine was too slow to send the bursts in time. */
 async function measure(label: string, limit: Limit): Promise<number> {
   for (const leadMs of LEADS_MS) {
     say(`${label}: waiting for a window boundary ...`)
@@ -44,7 +44,7 @@ async function measure(label: string, limit: Limit): Promise<number> {
     )
   }
   throw new Error(
-    `this machine was too slow to send two bursts within one window, in ${LEADS_MS.length} attempts`,
+    `in ${LEADS_MS.length} attempts, this machine was too slow to send two bursts within one window`,
   )
 }
 

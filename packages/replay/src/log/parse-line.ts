@@ -9,7 +9,7 @@ import { parseAccessLogTime, parseJsonTime } from './time.ts'
 export const LOG_FORMATS = ['auto', 'clf', 'json'] as const
 
 export interface LineOptions {
-  /** `auto` detects JSON lines by their brace. `clf` is the common or combined format. */
+  /** `auto` detects JSON lines by their opening brace. `clf` is the common or combined format. */
   readonly format: (typeof LOG_FORMATS)[number]
   /** The field with the key: one of `ACCESS_LOG_KEYS`, or a field of JSON lines. */
   readonly key: string
@@ -20,7 +20,7 @@ export interface LineOptions {
 }
 
 /**
- * Returns a line parser, which never throws. It gives few distinct reasons for skipping lines, so they can be counted.
+ * Returns a line parser, which never throws. It has only a few distinct reasons for skipping lines, so they can be counted.
  */
 export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
@@ -34,7 +34,7 @@ export function lineParser({ format, key, timeField, costField }: LineOptions): 
 }
 
 // host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined one extends.
-// Unused parts are optional, because servers truncate lines. No two quantifiers compete for a character, so
+// Unused parts are optional, because servers may truncate lines. No two quantifiers compete for a character, so
 // garbage fails in linear time.
 const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(?:" (\d{3}))?/
 
@@ -60,10 +60,11 @@ function callerOf(host: string): string {
 
 export const ACCESS_LOG_KEYS: readonly string[] = Object.keys(KEYS)
 
-/** Parses lines of the common or combined format. */
+/** Parses lines in the common or combined format. */
 function accessLogParser(key: string): ParseLine {
   const read = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined
-  const noKey = read === undefined ? `no key: access logs have ${ACCESS_LOG_KEYS.join(', ')}` : `no ${key}`
+  const noKey =
+    read === undefined ? `no such key: access logs have ${ACCESS_LOG_KEYS.join(', ')}` : `no ${key}`
   return (text) => {
     const match = LINE.exec(text)
     if (match === null) return { bad: 'neither an access log line nor a JSON object' }
@@ -157,8 +158,7 @@ const MAX_KEY_CHARS = 256
 /**
  * Copies a key out of its line. Replaces the end of a long key with a hash.
  *
- * A substring would keep the whole chunk of the file in memory. The hash bounds the size of the callers'
- * table.
+ * A substring would keep the whole chunk of the file in memory. The hash bounds the size of the table of callers.
  */
 function detachedKey(text: string): string {
   if (text.length <= MAX_KEY_CHARS) return detached(text.toWellFormed())
@@ -174,11 +174,11 @@ function base64url(bytes: Uint8Array): string {
 
 export interface LoggedRequest {
   readonly timeMs: number
-  /** The key that the limits count. */
+  /** The key that the limits count by. */
   readonly key: string
   /** Units. Default: 1. */
   readonly cost?: number
-  /** The line number, which orders requests with equal times. */
+  /** The line number, which orders requests with the same time. */
   readonly line: number
 }
 

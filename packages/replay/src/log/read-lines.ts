@@ -1,4 +1,4 @@
-// Reads lines of a file or standard input, plain or gzip.
+// Reads lines from a file or standard input, plain or gzipped.
 
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
@@ -25,7 +25,7 @@ export async function* readLines(
     }
   } catch (error) {
     const name = path === '-' ? 'standard input' : path
-    const what = isZlibError(error) ? 'damaged gzip, ' : ''
+    const what = isZlibError(error) ? 'damaged gzip data, ' : ''
     throw new Error(`can't read ${name}: ${what}${messageOf(error)}`, { cause: error })
   } finally {
     source.destroy()

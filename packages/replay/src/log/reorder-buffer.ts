@@ -1,4 +1,4 @@
-// Sorts the requests of a log by time. Also runs in browsers.
+// Sorts the requests in a log by time. Also runs in browsers.
 
 import TinyQueue from 'tinyqueue'
 import type { LoggedRequest } from './parse-line.ts'
@@ -17,15 +17,15 @@ export const LEAP_MS = 86_400_000
 export const LEAP_LINES = 100
 
 /**
- * Sorts the requests of a log by time.
+ * Sorts the requests in a log by time.
  *
  * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out
- * of order. The buffer holds a request until another request is newer by more than the bound. Requests that
- * arrive later than that are rejected.
+ * of order. The buffer holds a request until another request is newer by more than the bound. Requests that are
+ * late by more than the bound are rejected.
  *
  * A single wrong time in the future would make all later requests too late. Therefore, a jump of more than a
- * day counts only after `LEAP_LINES` consecutive lines confirm it, as they do after a pause. Until then,
- * those requests are held. If the log starts with a wrong time, a time that is more than a day older replaces
+ * day counts only after `LEAP_LINES` consecutive lines confirm it, as happens after a pause in the log. Until
+ * then, those requests are held. If the log starts with a wrong time, a time that is more than a day older replaces
  * it, unless requests have been released already.
  */
 export class ReorderBuffer {

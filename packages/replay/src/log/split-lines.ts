@@ -1,6 +1,6 @@
 // Splits bytes into lines. Also runs in browsers.
 
-/** Longer lines are cut to this length plus 1. That length marks them as too long. */
+/** Longer lines are cut to this length plus 1, which marks them as too long. */
 export const MAX_LINE_CHARS: number = 1024 * 1024
 
 /** Decodes UTF-8 and splits at line feeds. Holds at most one chunk and one line in memory. */

@@ -1,4 +1,4 @@
-// Parses the times of log lines.
+// Parses the times in log lines.
 
 // 2^47 ms is the latest time that a limiter's log can store. Real logs don't come near it.
 const LATEST_MS = Date.UTC(3000, 0, 1) - 1
@@ -12,7 +12,7 @@ const ISO_TIME =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 const DECIMAL = /^\d{1,15}(?:\.\d{1,9})?$/
 
-/** Parses `17/May/2015:10:05:03 +0000` to epoch milliseconds. Times must be after 1970 and before 3000. */
+/** Parses `17/May/2015:10:05:03 +0000` to epoch milliseconds. Times must be in the years 1970 to 2999. */
 export function parseAccessLogTime(text: string): number | undefined {
   const match = ACCESS_LOG_TIME.exec(text)
   if (match === null) return undefined

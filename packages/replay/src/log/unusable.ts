@@ -16,7 +16,7 @@ export function unusableLog(requests: number, { reasons }: Skipped): string | un
   const [most] = counted
   if (most === undefined || requests >= USABLE * (requests + skipped)) return undefined
   const share = `${formatCount(skipped)} of ${formatCount(requests + skipped)} lines were skipped`
-  return `${share}, mostly because of: ${most[0]}; check ${optionsFor(most[0])}`
+  return `${share}, mostly for this reason: ${most[0]}; check ${optionsFor(most[0])}`
 }
 
 function optionsFor(reason: string): string {

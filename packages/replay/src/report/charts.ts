@@ -24,7 +24,7 @@ export interface Series {
 }
 
 interface ChartOptions {
-  /** Text alternative of the chart. */
+  /** Text alternative for the chart. */
   readonly label: string
   readonly valueText: (value: number) => string
   /** A horizontal line. */
@@ -90,7 +90,7 @@ interface Scale {
   readonly ticks: readonly number[]
 }
 
-/** Chooses ticks, with at most five steps. A step is 1, 2, 2.5 or 5 times a power of ten. */
+/** Chooses ticks for at most five steps. A step is 1, 2, 2.5 or 5 times a power of ten. */
 function scaleTo(most: number): Scale {
   const power = 10 ** Math.floor(Math.log10(most / 4))
   const step = Math.max(1, [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => 5 * each >= most)!)

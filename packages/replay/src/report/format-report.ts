@@ -86,7 +86,7 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
   }
   if (forgottenCallers > 0) {
     lines.push(
-      `${formatCount(forgottenCallers)} callers were evicted while their usage still counted; use --store redis://... for more room`,
+      `${formatCount(forgottenCallers)} callers were evicted while their usage still counted; use --store redis://... for more capacity`,
     )
   }
   return lines
@@ -95,7 +95,7 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
 const ROWS = 24
 const WIDTH = 40
 
-/** Draws a bar for the requests of each time step. */
+/** Draws a bar for the requests in each time step. */
 export function formatChart(overTime: OverTime): string[] {
   const { fromMs, stepMs, steps } = overTime.read(ROWS)
   if (steps.length === 0) return []

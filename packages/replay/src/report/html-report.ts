@@ -136,7 +136,7 @@ function limitsSection({ report, compared }: HtmlReportOptions): Markup {
     element(
       'p',
       {},
-      'The fullest window is the highest number of units admitted for one caller within any interval of this length.',
+      "The fullest window is the highest number of units admitted for one caller within any interval of the window's length.",
     ),
     ...(compare === undefined
       ? []
@@ -306,7 +306,7 @@ function leftOutSection({ report, run }: HtmlReportOptions): Markup {
     ...remarksOf(report),
     ...(uncounted > 0
       ? [
-          `${formatCount(uncounted)} requests came from callers that this report doesn't count separately, because there are too many`,
+          `${formatCount(uncounted)} requests came from callers that this report doesn't count separately, because there are too many of them`,
         ]
       : []),
   ].map((remark) => element('p', {}, `${remark}.`))

@@ -68,7 +68,7 @@ export function legend(entries: readonly (readonly [name: string, text: string])
   return element('ul', { class: 'legend' }, ...items)
 }
 
-/** A table of a chart's data. */
+/** A table with a chart's data. */
 export function stepTable(
   { fromMs, stepMs, steps }: Steps,
   caption: string,

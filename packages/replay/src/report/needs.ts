@@ -43,5 +43,5 @@ export function needsSection(windows: readonly NeedsOfWindow[]): Markup[] {
 function remarkOf(windows: readonly NeedsOfWindow[]): string[] {
   return windows.every(({ exact }) => exact)
     ? []
-    : ['There were too many callers to count all of them, so these numbers may be off.']
+    : ['There were too many callers to count all of them, so these numbers may be inexact.']
 }

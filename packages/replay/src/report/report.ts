@@ -27,7 +27,7 @@ export interface Report {
   readonly releasedEarly: number
   /** Number of callers that the store dropped while their usage still counted. */
   readonly forgottenCallers: number
-  /** The limits that would fit. Empty without requests. */
+  /** The limits that callers would need. Empty if there were no requests. */
   readonly neededLimits: readonly NeedsOfWindow[]
   /** The result for the kind of limit given with --compare. */
   readonly compare?: {

@@ -19,7 +19,7 @@ export interface CapturedRequest {
   /** ISO 8601, on the store's clock. */
   readonly time: string
   readonly limiter: string
-  /** An HMAC of the key. For a limiter with dimensions, an HMAC of each sampled key by dimension. */
+  /** An HMAC of the key. For a limiter with dimensions, an HMAC of each sampled key, by dimension. */
   readonly key: string | Readonly<Record<string, string>>
   readonly cost: number
   readonly allowed: boolean
@@ -29,7 +29,7 @@ export interface CapturedRequest {
 interface CaptureOptions {
   readonly config: CaptureConfig | undefined
   readonly store: StoreConfig
-  /** The base folder of relative file names. */
+  /** The base folder for relative file names. */
   readonly folder: string
   readonly log: Logger
 }
@@ -47,7 +47,7 @@ interface Recording {
   readonly queue: LineQueue
 }
 
-/** Records all requests of a sample of keys. The windows of these keys can then be replayed. Never delays a request. */
+/** Records all requests for a sample of keys, so that they can be replayed exactly. Never delays a request. */
 export class Capture {
   readonly #options: CaptureOptions
   readonly #counts: LineCounts = { written: 0, dropped: 0 }
@@ -68,17 +68,17 @@ export class Capture {
     if (captured !== undefined) queue.write(lineOf(limiter, captured, decision))
   }
 
-  /** Lines written and dropped so far. */
+  /** Counts of the lines written and dropped so far. */
   stats(): Readonly<LineCounts> {
     return { ...this.#counts }
   }
 
-  /** Resolves once all recorded lines are written or dropped. */
+  /** Resolves when all recorded lines have been written or dropped, or after a timeout. */
   async flush(): Promise<void> {
     await this.#recording?.queue.flush()
   }
 
-  /** The newest lines of the given limiters, oldest first. Undefined if capturing is off. */
+  /** The newest lines for the given limiters, in chronological order. Undefined if capturing is off. */
   async newest(
     count: number,
     isWanted: (limiter: string) => boolean,
@@ -102,7 +102,7 @@ export class Capture {
       await recording?.queue.flush()
       await recording?.kept.close()
     } catch (error) {
-      // A failure must not prevent the service from stopping or from capturing elsewhere.
+      // A failure must not prevent the service from stopping, or from capturing to another destination.
       this.#options.log.warn({ err: error }, "couldn't close the capture")
     }
   }
@@ -112,7 +112,7 @@ export class Capture {
     const { log } = this.#options
     const kept = this.#keptBy(config)
     if (kept === undefined) {
-      log.warn('capturing starts after a restart, because the configured store has changed')
+      log.warn('capturing will start after a restart, because the configured store has changed')
       return undefined
     }
     const queue = new LineQueue(
@@ -134,7 +134,7 @@ export class Capture {
   }
 }
 
-/** The sampled keys of a request. All requests of a sampled key are captured. */
+/** Returns hashes of a request's sampled keys, or undefined if none is in the sample. */
 function capturedKey(key: AnyKey, share: number, secret: string): CapturedRequest['key'] | undefined {
   if (typeof key === 'string') return isSampled(key, share) ? hashOf(key, secret) : undefined
   const sampled = Object.entries(key).flatMap(([dimension, each]) =>
@@ -173,9 +173,9 @@ function limiterOf(line: string): string | undefined {
 const WHOLE = 2 ** 32
 
 /**
- * Whether a key belongs to a sample of this share.
+ * Whether a key belongs to the sample. `share` is the fraction of keys in the sample.
  *
- * All processes decide the same way, so all requests of a sampled key are captured.
+ * All processes decide the same way, so all requests for a sampled key are captured.
  */
 function isSampled(key: string, share: number): boolean {
   return share >= 1 || keyHash(key) >>> 0 < share * WHOLE

@@ -29,7 +29,7 @@ interface DecisionFile {
   readonly log: Logger
 }
 
-/** Logs each decision or denial, to the log or a separate file. */
+/** Logs all decisions or only denials, to the log or to a separate file. */
 export class DecisionLog {
   readonly #folder: string
   readonly #log: Logger
@@ -40,7 +40,7 @@ export class DecisionLog {
   #file: DecisionFile | undefined
 
   /**
-   * @param folder the base folder of relative file names
+   * @param folder the base folder for relative file names
    * @param droppedByLog returns the number of lines that the log has dropped
    */
   constructor(config: Config, folder: string, log: Logger, droppedByLog = (): number => 0) {
@@ -53,7 +53,7 @@ export class DecisionLog {
     this.#open(config)
   }
 
-  /** Logs a decision if the configuration requires it. */
+  /** Logs a decision, if configured. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     const { decisions = 'none' } = this.#config.logging ?? {}
     if (decisions === 'none' || (decisions === 'denied' && decision.allowed)) return

@@ -7,7 +7,7 @@ interface LineFileOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** A rotation's lock is removed at this age. The process that created the lock must have died. */
+/** Maximum age of a rotation lock. The process that created an older one must have died. */
 const STALE_MS = 10_000
 
 const CHUNK_BYTES = 256 * 2 ** 10
@@ -17,7 +17,7 @@ const NEWLINE = 0x0a
 /**
  * A file that several processes can append lines to.
  *
- * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or
+ * Each batch is appended in a single write, so that lines from different processes don't mix. If another process or
  * logrotate has renamed the file, a new one is created.
  */
 export class LineFile {
@@ -35,7 +35,7 @@ export class LineFile {
     return `${this.path}.1`
   }
 
-  /** @param lines without line ends */
+  /** @param lines without line breaks */
   async append(lines: readonly string[]): Promise<void> {
     const bytes = Buffer.from(`${lines.join('\n')}\n`)
     const handle = await this.#handleFor(bytes.length)
@@ -44,7 +44,7 @@ export class LineFile {
       if (bytesWritten < bytes.length)
         throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // Closes the file: the next process that opens it ends the incomplete line.
+      // Closes the file, so that the next append opens it again and ends the incomplete line.
       await this.close()
       throw error
     }
@@ -56,7 +56,7 @@ export class LineFile {
     await handle?.close()
   }
 
-  /** The newest matching lines of this file and the previous one, oldest first. */
+  /** The newest matching lines from this file and the previous one, in chronological order. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
     // Opens both files before reading, because they may be rotated at any time.
@@ -115,7 +115,8 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. The file then gets an empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. Ending it adds an empty line to the file, which
+ * `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

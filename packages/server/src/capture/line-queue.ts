@@ -19,7 +19,7 @@ const MAX_CHARS = 8 * 2 ** 20
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 
-/** Maximum time in milliseconds that a line waits for further lines before it is sent. */
+/** Maximum time that a line waits for further lines before it is appended, in milliseconds. */
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000
@@ -62,20 +62,20 @@ export class LineQueue {
     else this.#timer ??= globalThis.setTimeout(() => this.#send(), WAIT_MS).unref()
   }
 
-  /** Resolves once all earlier lines are appended or dropped, or after a timeout. */
+  /** Resolves when all earlier lines have been appended or dropped, or after a timeout. */
   async flush(): Promise<void> {
     let isOver = false
     const all = this.#flushAll().then(() => {
       isOver = true
     })
-    // Waits in steps, so that time during which the process was suspended doesn't count.
+    // Waits in steps, so that time that the process spends suspended doesn't count.
     for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
       await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
     }
   }
 
   async #flushAll(): Promise<void> {
-    // Waits for a batch that was already sent.
+    // Waits for a batch that is already being appended.
     await this.#sending
     this.#send()
     await this.#sending

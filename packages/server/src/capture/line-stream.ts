@@ -27,7 +27,7 @@ export class LineStream {
     if (failed) throw failed
   }
 
-  /** The newest matching lines, oldest first. */
+  /** The newest matching lines, in chronological order. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
     let end = '+'

@@ -14,7 +14,7 @@ export interface OutputFlags {
   readonly human?: boolean
 }
 
-/** The option that all changing commands share. */
+/** The option shared by all commands that make changes. */
 export interface ReasonFlags {
   readonly reason?: string
 }
@@ -50,10 +50,10 @@ export function withServiceOptions(command: Command): Command {
     .addOption(new Option('--token-file <file>', 'file to read the token from').env('SLIDEGATE_TOKEN_FILE'))
     .option('--ca <file>', "CA certificates to trust instead of the system's")
     .option('--cert <file>', 'client certificate')
-    .option('--cert-key <file>', 'private key of the client certificate')
+    .option('--cert-key <file>', 'private key for the client certificate')
 }
 
-/** Adds the option that all changing commands share. */
+/** Adds the option shared by all commands that make changes. */
 export function withReason(command: Command): Command {
   return command.option('--reason <text>', 'reason for the change, for the audit log; up to 200 characters')
 }

@@ -98,7 +98,7 @@ function numbersText(name: string, { limit, window, windowMs, capacity, refill }
   return printable(words.join(' '))
 }
 
-/** Formats a limit of the configuration: `100 per 1m`. */
+/** Formats a limit from the configuration: `100 per 1m`. */
 export function limitText(limit: Readonly<Record<string, unknown>>): string {
   const { kind, window, interval, ttl, unit } = limit
   const units = limit.limit ?? limit.capacity

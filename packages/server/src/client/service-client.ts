@@ -12,7 +12,7 @@ export interface Target {
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** Timeout of a request in milliseconds. Default: 10,000. */
+  /** Timeout for a request, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number
 }
 
@@ -180,7 +180,7 @@ function has(body: unknown, field: string): boolean {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, field)
 }
 
-/** Returns the error for a problem response. */
+/** Returns the error for a response with an error status. */
 function refusalOf({ status, body }: Answer): ClientError {
   const { detail, code } =
     ((typeof body === 'object' ? body : undefined) as { detail?: unknown; code?: unknown }) ?? {}
@@ -204,7 +204,7 @@ function bodyOf(text: string): unknown {
 
 /** Exit codes of commands that call a service, other than 0. */
 export const EXIT = {
-  /** The service failed: its store is unavailable, for example. */
+  /** The service failed, for example because its store is unavailable. */
   failure: 1,
   /** The command or the request is invalid. */
   usage: 2,
@@ -212,7 +212,7 @@ export const EXIT = {
   denied: 3,
   /** The service cannot be reached. */
   unreachable: 4,
-  /** The token is missing, unknown or lacks the role. */
+  /** The token is missing or unknown, or lacks the required role. */
   refused: 5,
 } as const
 

@@ -35,7 +35,7 @@ export function addResetCommand(program: Command): void {
 }
 
 export function addBlockCommand(program: Command): void {
-  addKeyCommand(program, 'block', 'deny all requests of a key')
+  addKeyCommand(program, 'block', 'deny all requests for a key')
     .option(
       '--ttl <duration>',
       'length of the block, such as 30s, 1h or 7d (default: until unblocked)',
@@ -49,7 +49,7 @@ export function addBlockCommand(program: Command): void {
 }
 
 export function addUnblockCommand(program: Command): void {
-  addKeyCommand(program, 'unblock', 'remove the block and bans of a key').action(
+  addKeyCommand(program, 'unblock', "remove a key's block and bans").action(
     (limiter: string, words: string[], flags: KeyFlags) =>
       act('unblock', { limiter, key: keyOf(words, flags.key) }, flags, 'unblocked'),
   )
@@ -75,9 +75,9 @@ interface ShadowFlags extends ServiceFlags, ReasonFlags {
 const SHADOW = { on: true, off: false, file: null } as const
 
 export function addShadowCommand(program: Command): void {
-  withReason(addServiceCommand(program, 'shadow', 'turn shadow mode of limits on or off, on all instances'))
+  withReason(addServiceCommand(program, 'shadow', 'turn shadow mode on or off for limits, on all instances'))
     .argument('<limiter>', 'limiter name')
-    .argument('<on|off|file>', 'on: count but deny nothing; off: enforce; file: as configured')
+    .argument('<on|off|file>', "on: count but don't deny; off: enforce; file: as configured")
     .addOption(new Option('--limit <name>', 'change this limit only'))
     .action(async (limiter: string, word: string, { limit, ...flags }: ShadowFlags, command: Command) => {
       if (!Object.hasOwn(SHADOW, word))
@@ -93,16 +93,22 @@ export function addShadowCommand(program: Command): void {
 
 export function addDrainCommand(program: Command): void {
   withReason(addServiceCommand(program, 'drain', 'take an instance out of load balancing, or put it back'))
-    .argument('<on|off>', 'on: report not ready, but keep answering requests; off: report ready', onOff)
+    .argument(
+      '<on|off>',
+      'on: report that it is not ready, but keep answering requests; off: report that it is ready',
+      onOff,
+    )
     .action(async (drain: boolean, flags: ServiceFlags & ReasonFlags) => {
       const body = { drain, ...reasonOf(flags) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', body)
-      print(flags, answer, () => [drain ? 'draining: this instance reports not ready' : 'ready for requests'])
+      print(flags, answer, () => [
+        drain ? 'draining: this instance reports that it is not ready' : 'ready for requests',
+      ])
     })
 }
 
 export function addUndoCommand(program: Command): void {
-  withReason(addServiceCommand(program, 'undo', 'undo a change, unless something has changed since'))
+  withReason(addServiceCommand(program, 'undo', 'undo a change, unless the same setting has changed again'))
     .argument('<id>', 'id of the change, as printed by slidegate audit')
     .action(async (id: string, flags: ServiceFlags & ReasonFlags) => {
       const body = { id, ...reasonOf(flags) }

@@ -28,7 +28,7 @@ function addKeyQuery(program: Command, name: string, description: string): Comma
     .argument('[key...]', 'key; with dimensions, pairs like user=42 address=192.0.2.7')
     .option('--key <key>', 'key that is used as is, even if it contains =')
     .option('--cost <units>', 'units that the request costs (default: 1)', wholeNumber)
-    .option('--plan <plan>', 'plan to use, if the limiter has choosePlan')
+    .option('--plan <plan>', 'plan to use, for a limiter with choosePlan')
 }
 
 function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: AskFlags): object {
@@ -42,9 +42,11 @@ export function addConsumeCommand(program: Command): void {
 }
 
 export function addPeekCommand(program: Command): void {
-  addKeyQuery(program, 'peek', 'show whether a request would be allowed now, without charging it').action(
-    (limiter: string, words: string[], flags: AskFlags) => ask('/v1/peek', limiter, words, flags),
-  )
+  addKeyQuery(
+    program,
+    'peek',
+    'show whether a request would be allowed now, without charging the key',
+  ).action((limiter: string, words: string[], flags: AskFlags) => ask('/v1/peek', limiter, words, flags))
 }
 
 async function ask(path: string, limiter: string, words: string[], flags: AskFlags): Promise<void> {
@@ -55,7 +57,7 @@ async function ask(path: string, limiter: string, words: string[], flags: AskFla
 
 const BAR = 24
 
-/** Prints up to this many of the times at which units become free. More would need a table. */
+/** Maximum number of entries in the list of units that free up. More would need a table. */
 const STEPS = 4
 
 export function addExplainCommand(program: Command): void {
@@ -85,11 +87,11 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
           blockedMs === 0 || blockedMs === null
             ? ''
             : `banned for ${formatRoughDuration(blockedMs)}, ${since}; `
-        return `${which}${banned}consecutive bans: ${formatCount(level)}, denials towards the next ban: ${formatCount(denials)}`
+        return `${which}${banned}consecutive bans: ${formatCount(level)}, denials toward the next ban: ${formatCount(denials)}`
       }),
     ...overrides.map((override) => {
       const { dimension } = override
-      return `override${dimension === undefined ? '' : ` of ${printable(dimension)}`}: ${overrideText(override)}`
+      return `override${dimension === undefined ? '' : ` for ${printable(dimension)}`}: ${overrideText(override)}`
     }),
   ]
   return [

@@ -24,7 +24,7 @@ export interface BenchFlags extends ServiceFlags {
   readonly limit?: string
 }
 
-/** The first and the last rate of a ramp, per second. */
+/** The first and last rates of a ramp, per second. */
 interface Rates {
   readonly from: number
   readonly to: number
@@ -46,34 +46,41 @@ export function withRampOptions(command: Command): Command {
     .addOption(
       new Option(
         '--ramp [rates]',
-        `send requests on a schedule, at growing rates until saturation (default rates: ${DEFAULT_RATES})`,
+        `send requests on a schedule, at increasing rates until saturation (default rates: ${DEFAULT_RATES})`,
       )
         .argParser(ratesIn)
         .preset(DEFAULT_RATES),
     )
-    .option('--factor <factor>', `ramp: growth of the rate per step (default: ${DEFAULT_FACTOR})`, factorIn)
+    .option(
+      '--factor <factor>',
+      `ramp: factor by which each step raises the rate (default: ${DEFAULT_FACTOR})`,
+      factorIn,
+    )
     .addOption(
       new Option(
         '--grpc <address>',
-        "ramp: call Envoy's protocol, such as 127.0.0.1:8081; <limiter> is the domain",
+        "ramp: use Envoy's protocol, at an address such as 127.0.0.1:8081; <limiter> is the domain",
       ).conflicts(['redis', 'memory']),
     )
-    .option('--descriptor <key>', `ramp with --grpc: key of the descriptors (default: ${DEFAULT_DESCRIPTOR})`)
+    .option('--descriptor <key>', `ramp with --grpc: key in each descriptor (default: ${DEFAULT_DESCRIPTOR})`)
     .addOption(
       new Option(
         '--redis <url>',
         'ramp: call the library in this process, with this Redis as its store',
       ).conflicts('memory'),
     )
-    .option('--memory', 'ramp: call the library in this process, with its store in memory')
-    .option('--limit <limit>', `ramp with --redis or --memory: limit of each key (default: ${DEFAULT_LIMIT})`)
+    .option('--memory', 'ramp: call the library in this process, with a memory store')
+    .option(
+      '--limit <limit>',
+      `ramp with --redis or --memory: limit for each key (default: ${DEFAULT_LIMIT})`,
+    )
 }
 
 function ratesIn(text: string): Rates {
   const [, from = 0, to = 0] = (/^(\d{1,6})\.\.(\d{1,6})(?:\/s)?$/.exec(text) ?? []).map(Number)
   if (from >= 1 && from <= to && to <= MAX_RATE) return { from, to }
   throw new InvalidArgumentError(
-    `It must be two rates per second from 1 to ${MAX_RATE}, such as 100..5000/s, the lower one first. Write <limiter> before --ramp.`,
+    `It must be two rates from 1 to ${MAX_RATE} per second, such as 100..5000/s, the lower one first. Write <limiter> before --ramp.`,
   )
 }
 
@@ -99,7 +106,7 @@ export async function ramp(limiter: string, flags: BenchFlags): Promise<void> {
   const requests = seconds * rates.reduce((sum, rate) => sum + rate, 0)
   if (seconds * rates.length > MAX_RAMP_SECONDS || requests > MAX_RAMP_REQUESTS) {
     throw new UsageError(
-      `the ramp could take ${formatCount(seconds * rates.length)} s and ${formatCount(requests)} requests; at most ${MAX_RAMP_SECONDS} s and ${formatCount(MAX_RAMP_REQUESTS)} requests are allowed, so pass fewer --seconds, lower rates or a larger --factor`,
+      `the ramp could take ${formatCount(seconds * rates.length)} s and ${formatCount(requests)} requests; at most ${MAX_RAMP_SECONDS} s and ${formatCount(MAX_RAMP_REQUESTS)} requests are allowed, so reduce --seconds or the rates, or increase --factor`,
     )
   }
   const opened = await openTarget(limiter, flags, keysOf(count))
@@ -111,7 +118,7 @@ export async function ramp(limiter: string, flags: BenchFlags): Promise<void> {
   }
 }
 
-/** Checks the options of the target, then opens it. */
+/** Checks the target's options, then opens the target. */
 async function openTarget(
   limiter: string,
   flags: BenchFlags,

@@ -20,7 +20,7 @@ interface Report {
   readonly perSecond: number
   readonly allowed: number
   readonly denied: number
-  /** Other responses by status. */
+  /** Counts of other responses, by HTTP status. */
   readonly other: Readonly<Record<string, number>>
   /** Requests without a response. */
   readonly errors: number
@@ -33,10 +33,10 @@ const MAX_KEYS = 10_000
 
 export function addBenchCommand(program: Command): void {
   const command = addServiceCommand(program, 'bench', "measure a service's throughput and latency")
-    .argument('<limiter>', 'limiter name; the run charges random keys only')
+    .argument('<limiter>', 'limiter name; the run charges only random keys')
     .option(
       '--seconds <seconds>',
-      'duration of the run, or of each step of a ramp',
+      'duration of the run, or of each step in a ramp',
       numberUpTo(MAX_SECONDS),
       5,
     )
@@ -124,6 +124,6 @@ function linesOf(limiter: string, report: Report): string[] {
       ...(errors > 0 ? [['no response', formatCount(errors)]] : []),
     ]),
     `  latency: p50 ${p50} ms, p90 ${p90} ms, p99 ${p99} ms, p99.9 ${p99_9} ms, max ${max} ms`,
-    '  Each connection sends one request at a time. On the same machine, this program competes with the service for CPU time.',
+    '  Each connection sends one request at a time. If the service runs on the same machine, this program competes with it for CPU time.',
   ]
 }

@@ -15,18 +15,18 @@ interface DoctorFlags extends ServiceFlags {
 
 const EXIT_PROBLEMS = 1
 
-/** The default `timeoutMs` of limiters. */
+/** The default `timeoutMs` for limiters. */
 const TIMEOUT_MS = 50
 
 export function addDoctorCommand(program: Command): void {
   const command = program
     .command('doctor')
     .description('check Redis and a running service, and print how to fix problems')
-    .option('-c, --config <file>', 'configuration file; checks its Redis')
+    .option('-c, --config <file>', 'configuration file with the Redis to check')
     .addOption(
       new Option(
         '--redis <url>',
-        'Redis to check (default: REDIS_URL), such as redis://127.0.0.1:6379; for a Cluster, several separated by commas',
+        'Redis to check (default: REDIS_URL), such as redis://127.0.0.1:6379; for a Cluster, several URLs separated by commas',
       ).conflicts('config'),
     )
   withServiceOptions(command).action(async (flags: DoctorFlags) => {
@@ -62,7 +62,7 @@ async function checkStore({ config: file, redis }: DoctorFlags, isServiceWanted:
     target: `configuration ${file}`,
     name: 'store',
     status: 'ok',
-    value: 'memory: each process has its own limits, and a restart resets them',
+    value: 'memory: each process counts separately, and a restart resets the counts',
     docs: 'docs/configuration.md#the-store-store',
   }
   return [check]

@@ -13,7 +13,11 @@ interface HistoryFlags extends ServiceFlags {
 }
 
 export function addHistoryCommand(program: Command): void {
-  addServiceCommand(program, 'history', 'show the counts of a limiter or a key over an hour or a week')
+  addServiceCommand(
+    program,
+    'history',
+    'show the request counts for a limiter or a key over the last hour or week',
+  )
     .argument('<limiter>', 'limiter name')
     .argument('[key...]', 'key; with dimensions, one pair like user=42. Default: all requests')
     .option('--key <key>', 'key that is used as is, even if it contains =')
@@ -44,11 +48,11 @@ function oneKeyOf(
   if (typeof key === 'string') return { key }
   const [[dimension, value] = ['', null], ...others] = Object.entries(key)
   if (others.length > 0 || value === null)
-    throw new UsageError(`the history shows one key; pass one dimension, such as ${dimension}=42`)
+    throw new UsageError(`the history is for one key; pass only one dimension, such as ${dimension}=42`)
   return { dimension, key: value }
 }
 
-/** Returns the rows of a table. After the header, there is one for each minute or hour, and one for each gap. */
+/** Returns the rows of a table, with a header. There is one row per minute or hour, and one per gap. */
 function rowsOf({ seconds, allowed, denied, shadowDenied, units }: CountSeries): string[][] {
   const named = { allowed, denied, ...(shadowDenied && { 'shadow denied': shadowDenied }), units }
   const columns = Object.values(named)

@@ -10,12 +10,12 @@ import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
 
 const KINDS = {
   api: {
-    what: 'requests of each key, such as an API key or a user',
+    what: 'requests per key, such as an API key or a user',
     limit: '100/1m',
     example: 'user:42',
   },
   login: {
-    what: 'attempts by each user and each address',
+    what: 'attempts per user and per address',
     limit: '5/15m',
     example: 'user=ann address=203.0.113.7',
   },
@@ -45,7 +45,7 @@ export function addInitCommand(program: Command): void {
     .argument('[file]', 'the file to write', 'slidegate.yaml')
     .addOption(new Option('--kind <kind>', 'what to protect (default: api)').choices(Object.keys(KINDS)))
     .option('--store <store>', 'memory, or a Redis URL such as redis://127.0.0.1:6379 (default: memory)')
-    .option('--limit <limit>', 'limit of each key, such as 100/1m (default: depends on --kind)')
+    .option('--limit <limit>', 'limit for each key, such as 100/1m (default: depends on --kind)')
     .option('--force', 'overwrite the file')
   withOutputOptions(command).action(async (file: string, flags: InitFlags) => {
     const { parseLimit } = await import('#replay/limit-option.js')
@@ -99,7 +99,7 @@ async function answersOf(flags: InitFlags, check: Checks): Promise<Answers> {
     const kinds = Object.entries(KINDS).map(([name, { what }]) => `  ${name.padEnd(5)}  ${what}\n`)
     const kind = await answer('kind', `What to protect?\n${kinds.join('')}Kind`, 'api')
     const store = await answer('store', 'Store: memory, or a Redis URL', 'memory')
-    const limit = await answer('limit', 'Limit of each key', KINDS[kind].limit)
+    const limit = await answer('limit', 'Limit for each key', KINDS[kind].limit)
     return { kind, store, limit }
   } finally {
     ask?.close()
@@ -142,7 +142,7 @@ function storeIn(text: string): string {
   if (text === 'memory' || (isRedisUrl(text) && !text.includes('$'))) return text
   const shown = printable(withoutCredentials(text))
   throw new UsageError(
-    `invalid --store "${shown}"; it must be memory, or like redis://user:password@127.0.0.1:6379`,
+    `invalid --store "${shown}"; it must be memory, or a URL such as redis://user:password@127.0.0.1:6379`,
   )
 }
 
@@ -166,8 +166,8 @@ function writeNew(file: string, text: string, isForced: boolean, isSecret: boole
 function configurationOf(kind: Kind, store: string, limit: string): string {
   const [units = '', window = ''] = limit.split('/')
   const lines = [
-    '# Written by slidegate init. Start it with: slidegate serve --config <this file>.',
-    '# Saved changes take effect within about a second, except listen and store.',
+    '# Written by slidegate init. Start the service with: slidegate serve --config <this file>.',
+    '# Saved changes take effect within about a second, except in listen and store.',
     '# docs/configuration.md describes every field.',
     '',
     'listen:',
@@ -185,8 +185,8 @@ function configurationOf(kind: Kind, store: string, limit: string): string {
 function storeLines(store: string): string[] {
   if (store === 'memory') {
     return [
-      '# Each process has its own limits, and a restart resets them.',
-      '# For several processes: redis: { url: redis://... }',
+      '# Each process counts separately, and a restart resets the counts.',
+      '# To share limits between processes: redis: { url: redis://... }',
       'store:',
       '  memory: {}',
     ]
@@ -204,7 +204,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
   switch (kind) {
     case 'api':
       return [
-        `# Each key gets ${units} requests in any ${window}.`,
+        `# Each key gets ${units} requests in any period of ${window}.`,
         '# POST /v1/consume with {"limiter":"api","key":"user:42"}',
         'api:',
         '  limits:',
@@ -214,19 +214,19 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
       ]
     case 'login':
       return [
-        '# Counts each attempt by two keys.',
+        '# Counts each attempt for two keys: the user and the address.',
         '# POST /v1/consume with {"limiter":"login","key":{"user":"ann","address":"203.0.113.7"}}',
         'login:',
         '  dimensions:',
         `    user: [${limit(units)}]`,
-        '    # Ten times as many, since users can share an address.',
+        '    # Ten times as many, because users can share an address.',
         `    address: [${limit(`${10 * Number(units)}`)}]`,
         '  # Blocks a key after 20 denials within an hour, for longer each time.',
         '  ban: { after: 20, within: 1h, for: [5m, 1h, 1d] }',
       ]
     case 'llm':
       return [
-        `# Each key gets ${units} tokens in any ${window}.`,
+        `# Each key gets ${units} tokens in any period of ${window}.`,
         '# Before calling the model, POST /v1/reserve with an estimate.',
         '# After the call, POST /v1/settle with the actual count.',
         'llm:',

@@ -22,7 +22,7 @@ function linesOf(rows: readonly Row[], indent = ''): string[] {
 }
 
 export function addBansCommand(program: Command): void {
-  addServiceCommand(program, 'bans', 'list banned and blocked keys, sorted by end, latest first')
+  addServiceCommand(program, 'bans', 'list banned and blocked keys, sorted by end time, latest first')
     .argument('[limiter]', 'list only this limiter')
     .option('--count <count>', 'number of keys', numberUpTo(MAX_COUNT), 100)
     .action(async (limiter: string | undefined, { count, ...flags }: BansFlags) => {
@@ -70,7 +70,7 @@ export function addFindCommand(program: Command): void {
       const answer = await clientOf(flags).ask('GET', path, 'found')
       const { found, checked } = answer as Static<typeof KeysAnswer>
       print(flags, answer, () => [
-        `${printable(key)}: known to ${found.length} of ${formatCount(checked)}`,
+        `${printable(key)}: found in ${found.length} of ${formatCount(checked)} limiters and dimensions`,
         ...linesOf(found.map(foundRow), '  '),
       ])
     })
@@ -102,7 +102,7 @@ function factsOf({
       ? ['denied now']
       : []),
     ...(bans > 0 && bannedUntilMs === undefined ? [`bans so far: ${formatCount(bans)}`] : []),
-    ...(denials > 0 ? [`denials towards the next ban: ${formatCount(denials)}`] : []),
+    ...(denials > 0 ? [`denials toward the next ban: ${formatCount(denials)}`] : []),
     ...(override === undefined ? [] : [OVERRIDES[override]]),
     ...(lastDeniedAtMs === undefined
       ? []

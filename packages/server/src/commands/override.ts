@@ -30,14 +30,18 @@ export function addOverrideCommand(program: Command): void {
   const override = program
     .command('override')
     .description('manage overrides: custom limits for individual keys')
-  addKeyCommand(override, 'set', 'change the limits of a key')
-    .option('--limit <limit>', 'such as 300, 300/1m, or minute=300 for a limit by name; repeatable', collect)
-    .option('--limits <json>', 'numbers by limit name, such as {"burst":{"capacity":50}}')
-    .option('--exempt', 'exempt the key: its limits count but deny nothing')
+  addKeyCommand(override, 'set', "change a key's limits")
+    .option(
+      '--limit <limit>',
+      'new limit, such as 300, 300/1m, or minute=300 for the limit named minute; repeatable',
+      collect,
+    )
+    .option('--limits <json>', 'new numbers for named limits, as JSON, such as {"burst":{"capacity":50}}')
+    .option('--exempt', 'exempt the key: its limits count requests but never deny them')
     .option('--ttl <duration>', 'lifetime, such as 1h or 7d (default: until deleted)', duration)
     .action(setOverride)
   addKeyCommand(override, 'delete', "delete a key's override and block").action(deleteOverride)
-  withServiceOptions(override.command('list').description('list the overrides of a limiter'))
+  withServiceOptions(override.command('list').description("list a limiter's overrides"))
     .argument('<limiter>', 'limiter name')
     .action(listOverrides)
 }
@@ -83,7 +87,7 @@ function lineOf(override: OverrideBody): string {
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** The empty name stands for the only limit of a key. */
+/** The empty name stands for a key's only limit. */
 const ONLY = ''
 
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
@@ -93,7 +97,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   if (exempt) return { exempt }
   if (given.length === 0) throw new UsageError('no limits are given; pass --limit, --limits or --exempt')
   if (given.length > 1 && given.some(([name]) => name === ONLY)) {
-    throw new UsageError('several limits need names; write each like minute=300')
+    throw new UsageError('each of several limits needs a name; write it like minute=300')
   }
   return { limits: Object.fromEntries(given) }
 }

@@ -8,14 +8,14 @@ import { VERSION } from '../service/instance.ts'
 export function addReplayCommand(program: Command): void {
   program
     .command('replay')
-    .description('replay a log through limits at the logged times, and report which requests they deny')
+    .description('replay a log against limits at the logged times, and report which requests would be denied')
     .argument(
       '<file>',
       'access log in common, combined or JSON lines format, plain or gzip; - reads standard input',
     )
     .option(
       '--limit <limit>',
-      'requests per sliding window, such as 100/1m or name=100/1m; repeatable; without it, the report only suggests limits',
+      'requests per sliding window, such as 100/1m or name=100/1m; repeatable; if omitted, the report only suggests limits',
       collect,
     )
     .option('--key <field>', 'field to use as the key: ip, user, method, path, status, or a JSON field', 'ip')
@@ -34,7 +34,7 @@ export function addReplayCommand(program: Command): void {
     .option('--time-field <field>', 'JSON field with the time', 'time')
     .option(
       '--cost-field <field>',
-      'JSON field with the cost (default: 1; the recorded cost for captured requests)',
+      'JSON field with the cost (default: 1, or the recorded cost for captured requests)',
     )
     .option('--reorder <duration>', 'how far lines may be out of order', '5m')
     .option('--top <count>', 'number of keys to report; those with the most denials come first', '10')
@@ -52,7 +52,7 @@ export function addDemoCommand(program: Command): void {
     .addArgument(
       new Argument(
         '[demo]',
-        'burst: a burst at a window boundary, in memory; race: callers that ask at the same time, on Redis',
+        'burst: a burst at a window boundary, in memory; race: concurrent callers, on Redis',
       )
         .choices(['burst', 'race'])
         .default('burst'),

@@ -40,7 +40,7 @@ async function tail(limiter: string | undefined, flags: TailFlags): Promise<void
     if (event === 'lost') {
       const { lost } = received as { lost: number }
       process.stderr.write(
-        `slidegate: ${formatCount(lost)} decisions were skipped, because they came faster than they could be printed\n`,
+        `slidegate: ${formatCount(lost)} decisions were skipped, because they arrived faster than they could be printed\n`,
       )
     } else if (event === 'decision') {
       await write(`${isHuman ? lineOf(received as TailDecision) : printableJson(received, 0)}\n`)

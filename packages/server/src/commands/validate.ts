@@ -14,7 +14,7 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .description('check a configuration file, and list its problems')
     .argument('<file>', 'configuration file, YAML or JSON')
-    .option('--before <file>', 'active configuration; also reports limits that would start at zero')
+    .option('--before <file>', 'active configuration; also reports limits whose counts would restart at zero')
   withOutputOptions(command).action(
     async (file: string, flags: OutputFlags & { readonly before?: string }) => {
       const { loadConfig } = await import('../config/load.ts')
@@ -58,10 +58,10 @@ function problemLines({ problems }: ConfigError): string[] {
   ]
 }
 
-/** Maximum number of columns of a line to show. */
+/** Maximum number of columns to show from a line. */
 const WIDTH = 100
 
-/** Possible secrets: the values of these fields, and users and passwords in URLs. */
+/** Possible secrets: the values of these fields, and user names and passwords in URLs. */
 const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|secret|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
 
 /** The affected line with a caret below it. Empty if the line no longer exists. */
@@ -74,7 +74,7 @@ function quoteOf({ file, line, column }: ConfigProblem): string[] {
     from,
     from + WIDTH,
   )
-  // One column per character keeps the caret aligned.
+  // Unprintable characters become spaces, so that the caret stays aligned.
   const plain = Array.from(shown, (character) => (printable(character) === character ? character : ' ')).join(
     '',
   )

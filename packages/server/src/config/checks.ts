@@ -1,4 +1,4 @@
-// Checks what a schema can't: files, listeners, tokens, rules, the store.
+// Checks what a schema can't: files, listeners, tokens, rules and the store.
 
 import { createHash } from 'node:crypto'
 import { accessSync, constants, readFileSync } from 'node:fs'
@@ -15,14 +15,14 @@ import { suggestion } from './suggestion.ts'
 /** A configuration to check, and where to report problems. */
 export interface Checked {
   readonly config: Config
-  /** The base folder of relative file names. */
+  /** The base folder for relative file names. */
   readonly folder: string
   readonly environment: NodeJS.ProcessEnv
   /** Whether to read files that the configuration names. */
   readonly looksAtFiles: boolean
-  /** Whether a part matches the schema. Parts that don't match aren't checked here. */
+  /** Whether no problem has been found at this path or below it. If one has been found, further checks are skipped. */
   isSound(path: Path): boolean
-  /** Reports a problem with a value, or with its name if `at` is `key`. */
+  /** Reports a problem with a value. If `at` is `key`, the problem is in the name of its property. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 
@@ -57,7 +57,7 @@ function checkForwardAuth(checked: Checked): void {
     } else if (plan !== undefined && !plan.includes('{') && !Object.hasOwn(known.plans ?? {}, plan)) {
       complain(
         [...path, 'plan'],
-        `unknown plan ${plan} of limiter ${limiter}; ${suggestion(plan, Object.keys(known.plans ?? {}))}`,
+        `unknown plan ${plan} for limiter ${limiter}; ${suggestion(plan, Object.keys(known.plans ?? {}))}`,
       )
     }
   }
@@ -94,7 +94,10 @@ function checkListeners(checked: Checked): void {
   for (const [name, address] of Object.entries({ http: listen.http, grpc: listen.grpc })) {
     if (address === undefined || address === false) continue
     if (!new RegExp(ADDRESS).test(address)) {
-      complain(['listen', name], `${name} is ${JSON.stringify(address)}; it must be like '127.0.0.1:8080'`)
+      complain(
+        ['listen', name],
+        `${name} is ${JSON.stringify(address)}; it must be an address such as '127.0.0.1:8080'`,
+      )
       continue
     }
     const { host, port } = addressOf(address)
@@ -109,7 +112,7 @@ function checkListeners(checked: Checked): void {
   if (anonymous === undefined && tokens.length === 0)
     complain(
       ['listen', beyond[0]!],
-      'other machines can connect here, but no access is configured; set auth.tokens, or set auth.anonymous to a role',
+      'other machines can connect here, but authentication is not configured; set auth.tokens, or set auth.anonymous to a role',
     )
 }
 
@@ -124,7 +127,7 @@ function checkCertificate(checked: Checked, tls: NonNullable<NonNullable<Config[
   }
 }
 
-/** Contents of files by field name, or undefined if a file can't be read. */
+/** Returns the files' contents by field name. Undefined if a file can't be read, or if reading is turned off. */
 function areReadable(
   { folder, looksAtFiles, complain }: Checked,
   path: Path,
@@ -166,7 +169,7 @@ function checkTokens({ config, isSound, complain }: Checked): void {
     if (token !== undefined && /[^!-~]/.test(token)) {
       complain(
         [...path, 'token'],
-        "a header can't carry this secret; use printable ASCII characters without spaces",
+        "this secret can't be sent in a header; use printable ASCII characters without spaces",
       )
       continue
     }
@@ -176,7 +179,7 @@ function checkTokens({ config, isSound, complain }: Checked): void {
   }
 }
 
-/** Checks the files and streams to which requests are written. */
+/** Checks the files and streams to which decisions and captured requests are written. */
 export function checkCapture(checked: Checked): void {
   const { config, environment, isSound, complain } = checked
   const { capture, logging } = config

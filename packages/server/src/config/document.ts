@@ -1,4 +1,4 @@
-// Parses YAML or JSON, and finds the place of each value.
+// Parses YAML or JSON, and finds the position of each value.
 
 import { readFileSync } from 'node:fs'
 import { Composer, type CST, type ParsedNode, Parser } from 'yaml'
@@ -13,7 +13,7 @@ export interface SourceDocument {
   readonly value: unknown
   /** Creates a problem at a value or its nearest existing parent. With `key`, the problem is at the value's name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
-  /** Whether the value is an environment variable, or text that contains one. */
+  /** Whether the value is an environment variable (`whole`), or text that contains one (`part`). */
   variableAt(path: Path): 'whole' | 'part' | undefined
 }
 
@@ -40,8 +40,8 @@ export function readText(file: string): string {
 /**
  * Reads YAML 1.2 or JSON.
  *
- * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` with a dollar sign. Default: no
- * replacement
+ * @param environment values for `${NAME}` and `${NAME:-default}` in strings, where `$$` becomes a dollar sign. Default:
+ * nothing is replaced
  * @throws {ConfigError}
  */
 export function readDocument(file: string, text: string, environment?: NodeJS.ProcessEnv): SourceDocument {
@@ -64,7 +64,7 @@ export function readDocument(file: string, text: string, environment?: NodeJS.Pr
   }
 }
 
-/** Finds lines and columns, because the parser's own counter misses lines after errors. */
+/** Returns a function that finds an offset's line and column. The parser's own counter misses lines after errors. */
 function placesIn(text: string): (offset: number) => { readonly line: number; readonly column: number } {
   const starts = [0]
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
@@ -85,7 +85,7 @@ function parse(
   const tokens = Array.from(new Parser().parse(text))
   const tooDeep = firstTooDeep(tokens)
   if (tooDeep !== undefined) throw new ConfigError([problemFor(tooDeep, TOO_DEEP)])
-  // The reader finds duplicate names. The composer's check is slow: it compares each name with all others.
+  // `Reader` finds duplicate names. The composer's check is slow: it compares each name with every other name.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   const [document, another] = composer.compose(tokens, true, text.length)
   if (document === undefined) return null
@@ -102,7 +102,7 @@ function parse(
   return document.contents as ParsedNode | null
 }
 
-/** The offset at which tokens are nested too deeply for the recursive composer. */
+/** Returns the offset of the first token that is nested too deeply. It could overflow the composer's stack. */
 function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   let level: readonly CST.Token[] = tokens
   for (let depth = 0; level.length > 0; depth++) {
@@ -118,7 +118,7 @@ function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
 
 /** The parser's message without the quoted text, which may be a secret. */
 function syntaxMessage(message: string, text: string, offset: number): string {
-  if (text.startsWith('${', offset - 1)) return 'a variable between braces or brackets must be quoted'
+  if (text.startsWith('${', offset - 1)) return 'a variable inside braces or brackets must be quoted'
   return `invalid YAML: ${message.replace(/: ".*$/s, '')}`
 }
 
@@ -126,9 +126,9 @@ function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** Shorter values aren't hidden. Short values aren't secrets, and could match any word in a message. */
+/** Shorter values aren't hidden. They're rarely secrets, and could match ordinary words in a message. */
 const SHORTEST_SECRET = 8
-/** Maximum lengths of excerpts in messages of the service and of the YAML library. */
+/** Maximum lengths of excerpts in messages from the service and from the YAML library. */
 const SHOWN = [64, 40]
 
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {

@@ -20,7 +20,7 @@ export function checkLimiters(checked: Checked): void {
   }
 }
 
-/** Property names that every object has. A lookup of such a name would find the inherited property. */
+/** Property names that every object has. Looking up such a name would find the inherited property. */
 const EVERYWHERE: readonly string[] = Object.getOwnPropertyNames(Object.prototype)
 
 function checkName({ complain }: Checked, path: Path): void {
@@ -31,7 +31,7 @@ function checkName({ complain }: Checked, path: Path): void {
 
 type SlidingWindow = Extract<LimitConfig, { kind: 'slidingWindow' }>
 
-/** Checks all sets of limits in one limiter. */
+/** Checks a limiter's own limits, and those in its plans and overrides. */
 class LimiterCheck {
   readonly #checked: Checked
   readonly #path: Path
@@ -98,7 +98,11 @@ class LimiterCheck {
     if (limits === undefined && dimensions === undefined)
       this.#complain(path, 'limits are missing; set limits or dimensions', 'key')
     if (limits !== undefined && dimensions !== undefined)
-      this.#complain([...path, 'dimensions'], 'both limits and dimensions are set; set one of them', 'key')
+      this.#complain(
+        [...path, 'dimensions'],
+        'both limits and dimensions are set; set only one of them',
+        'key',
+      )
     if (limits !== undefined) this.#set(rules, 'limits', path)
     for (const name of Object.keys(dimensions ?? {})) {
       checkName(this.#checked, [...this.#path, ...path, 'dimensions', name])
@@ -164,7 +168,7 @@ function listIn(text: string): LimitConfig[] {
   })
 }
 
-/** Reports a library error at the option that the error names. */
+/** Reports an error from the library at the option whose value was rejected. */
 function tried<Value>(
   { complain }: Checked,
   path: Path,
@@ -180,7 +184,7 @@ function tried<Value>(
   }
 }
 
-/** Returns the path of a value in the options. */
+/** Returns the path to a value in the options. */
 function placeOf(value: unknown, options: object): Path {
   if (value === undefined || typeof value === 'object') return []
   for (const [name, option] of Object.entries(options)) {

@@ -15,7 +15,7 @@ export interface LoadedConfig {
   readonly config: Config
   /** The base folder for relative file names in the configuration, as an absolute path. */
   readonly folder: string
-  /** Absolute paths of all files and folders that were read. The configuration comes first. Watch all for changes. */
+  /** Absolute paths of all files and folders read, starting with the configuration. Watch them for changes. */
   readonly files: readonly string[]
   /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
@@ -26,9 +26,12 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** Default: `process.env`. */
   readonly environment?: NodeJS.ProcessEnv
-  /** Addresses that override the file's addresses. */
+  /** Addresses that override those in the file. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether to read files named in the text. Turn off for a caller's text: it could probe for files. Default: true. */
+  /**
+   * Whether to read files named in the text. Turn it off for text from a caller, who could probe for files.
+   * Default: true.
+   */
   readonly looksAtFiles?: boolean
 }
 
@@ -95,7 +98,7 @@ function domainsOf({ envoy }: Config, folder: string, problems: Problems): Domai
   }
 }
 
-/** Collects problems, and the parts of the configuration that they are in. */
+/** Collects problems, and the parts of the configuration that contain them. */
 class Problems {
   readonly #document: SourceDocument
   /** Problems by content, because the same problem may be found twice. */
@@ -117,7 +120,7 @@ class Problems {
     this.#found.set(JSON.stringify(problem), problem)
   }
 
-  /** Adds problems of other files. */
+  /** Adds problems in other files. */
   addOthers(problems: readonly ConfigProblem[]): void {
     this.#elsewhere.push(...problems)
   }
@@ -130,7 +133,7 @@ class Problems {
     return this.#found.size + this.#elsewhere.length > 0
   }
 
-  /** All problems, in the order of the file. */
+  /** Returns all problems as one error, sorted by position. Problems in other files come last. */
   error(): ConfigError {
     const found = Array.from(this.#found.values()).sort((a, b) => a.line - b.line || a.column - b.column)
     return new ConfigError([...found, ...this.#elsewhere])
@@ -143,11 +146,11 @@ function wordOf(path: Path): string {
 
 const HIDDEN = '***'
 
-/** Matches a variable in place of a secret. The variable may be shown unless it has a default. */
+/** Matches a variable without a default. It may be shown even if it stands for a secret. */
 const VARIABLE = /^\$\{\w+\}$/
 
 /**
- * The configuration as shown to clients that may read it.
+ * Returns the configuration as shown to callers that may read it.
  *
  * The text has no secrets or comments, and variables are shown by name. Equal configurations give equal text,
  * regardless of their formatting.
@@ -169,7 +172,7 @@ function masked(value: unknown, isSecret = false): unknown {
   return HIDDEN
 }
 
-/** Fields with these names are hidden everywhere. */
+/** The values of fields with these names are always hidden. */
 const SECRETS: ReadonlySet<string> = new Set(secretsIn(ConfigSchema))
 
 function secretsIn(schema: unknown): string[] {

@@ -1,6 +1,6 @@
-// A problem in a file, and the error that lists them.
+// A problem in a file, and an error that lists such problems.
 
-/** A problem in a file, with its place. */
+/** A problem in a file, with its position. */
 export interface ConfigProblem {
   readonly file: string
   /** Counted from 1. */

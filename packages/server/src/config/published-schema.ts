@@ -63,7 +63,7 @@ function withMembers({ discriminator: _, $defs: __, ...schema }: Json): Json {
   }
 }
 
-/** Lets properties accept variables, except for constants, because these distinguish the kinds of limits. */
+/** Lets properties accept variables, except for constants, which distinguish the kinds of limits. */
 function mapped(properties: Json): Json {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => [

@@ -1,4 +1,4 @@
-// Reads values with their places and replaces ${VARIABLES}.
+// Reads values, remembers their positions, and replaces ${VARIABLES}.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Pair, Scalar, type YAMLMap } from 'yaml'
 import { ConfigError, type ConfigProblem } from './problem.ts'
@@ -19,7 +19,7 @@ interface Member {
 /** Converts nodes to plain data and remembers where each value is. */
 export class Reader {
   readonly problems: ConfigProblem[] = []
-  /** Names of the environment variables used, by their values. */
+  /** Maps the value of each environment variable used to its name. */
   readonly secrets = new Map<string, string>()
   readonly #problemFor: (offset: number, message: string) => ConfigProblem
   readonly #environment: NodeJS.ProcessEnv | undefined
@@ -65,7 +65,7 @@ export class Reader {
       if (next === undefined) break
       const isLast = depth === path.length - 1
       const shown = isLast && at === 'key' ? (next.key ?? next.value) : (next.value ?? next.key)
-      // The problem is reported at the target of the alias or merge, because the mistake is there.
+      // For an alias or merge, the problem is reported at its target, because the mistake is there.
       offset = startOf(shown)
       node = next.value
     }
@@ -124,7 +124,7 @@ export class Reader {
         own.set(name, value === null ? null : this.read(value))
       }
     }
-    // Doesn't assign the members one by one, because a name may be __proto__.
+    // The members aren't assigned one by one, because a name may be __proto__.
     return Object.fromEntries([...own, ...Array.from(merged).filter(([name]) => !own.has(name))])
   }
 
@@ -216,7 +216,7 @@ function replaceVariables(text: string, environment: NodeJS.ProcessEnv): Replace
     if (match === '$$') return '$'
     const [, name, byDefault] = REFERENCE.exec(reference ?? '') ?? []
     if (name === undefined) {
-      problems.add(`'$\u007b' starts a variable; for a literal one, write '$$\u007b'`)
+      problems.add(`'$\u007b' starts a variable; to write it literally, use '$$\u007b'`)
       return match
     }
     const value = environment[name]

@@ -12,8 +12,8 @@ import {
 import { REDIS_URL_PATTERN } from './redis-url.ts'
 
 /*
- * A title describes a valid value and completes "it must be ...". A description explains the field, and editors show
- * it. `writeOnly` marks a secret: messages never repeat it.
+ * In a message, a `title` completes "it must be ...". Editors show a `description` to explain the field. `writeOnly`
+ * marks a secret, which messages never repeat.
  */
 
 /** An object with only these fields. Other names are errors. */
@@ -24,7 +24,7 @@ function closed<Properties extends TProperties>(
   return Type.Object(properties, { additionalProperties: false, description })
 }
 
-/** An object with user-chosen names that match a pattern. */
+/** An object whose property names are chosen by the user and must match a pattern. */
 function named<Value extends TSchema>(
   name: { readonly pattern: string; readonly title: string },
   value: Value,
@@ -98,9 +98,9 @@ const naming = {
 }
 
 const KINDS = [
-  closed('Up to `limit` units in any window of this length. Exact.', {
+  closed('At most `limit` units in any period of length `window`. Exact.', {
     kind: Type.Literal('slidingWindow'),
-    limit: count('Units allowed in any window.'),
+    limit: count('Units allowed in any such period.'),
     window: duration('Window length, from 10ms to 366d.'),
     precision: Type.Optional(
       duration(
@@ -108,33 +108,39 @@ const KINDS = [
       ),
     ),
     log: oneOf(
-      'Storage format: packed into runs, or one entry per request for audits. Default: packed.',
+      'How requests are stored: packed (compact), or zset or stream (one entry per request, for audits). Default: packed.',
       'packed',
       'zset',
       'stream',
     ),
     ...naming,
   }),
-  closed('Up to `limit` units per fixed window, and up to twice that across a boundary.', {
-    kind: Type.Literal('fixedWindow'),
-    limit: count('Units allowed per window.'),
-    window: duration('Window length, from 10ms to 366d.'),
-    align: oneOf(
-      'When windows start: at multiples of the window since the epoch, or at the first request. Default: epoch.',
-      'epoch',
-      'first-hit',
-    ),
-    ...naming,
-  }),
-  closed('Up to `limit` units per calendar period, and up to twice that across a boundary.', {
-    kind: Type.Literal('calendarWindow'),
-    limit: count('Units allowed per period.'),
-    unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
-    timeZone: Type.Optional(
-      text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.'),
-    ),
-    ...naming,
-  }),
+  closed(
+    'At most `limit` units per fixed window. Around a boundary, up to twice that can pass in a short time.',
+    {
+      kind: Type.Literal('fixedWindow'),
+      limit: count('Units allowed per window.'),
+      window: duration('Window length, from 10ms to 366d.'),
+      align: oneOf(
+        "When windows start: epoch (at multiples of `window` since the Unix epoch), or first-hit (at the key's first request). Default: epoch.",
+        'epoch',
+        'first-hit',
+      ),
+      ...naming,
+    },
+  ),
+  closed(
+    'At most `limit` units per calendar period. Around a boundary, up to twice that can pass in a short time.',
+    {
+      kind: Type.Literal('calendarWindow'),
+      limit: count('Units allowed per period.'),
+      unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
+      timeZone: Type.Optional(
+        text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.'),
+      ),
+      ...naming,
+    },
+  ),
   closed('A sliding window, estimated from two counters.', {
     kind: Type.Literal('slidingCounter'),
     limit: count('Estimated units allowed in any window.'),
@@ -151,11 +157,11 @@ const KINDS = [
   closed('A concurrency limit. Each slot is held until it is released or its ttl expires.', {
     kind: Type.Literal('concurrency'),
     limit: count('Number of slots.', 10_000),
-    ttl: duration('Time after which a slot that was not released expires, from 10ms to 366d.'),
+    ttl: duration('Time after which an unreleased slot expires, from 10ms to 366d.'),
     ...naming,
   }),
   closed(
-    'Up to `limit` distinct values in any window of this length. Needs a separate limiter: one limit, no dimensions.',
+    'At most `limit` distinct values in any period of length `window`. Needs its own limiter, without dimensions or other limits.',
     {
       kind: Type.Literal('distinct'),
       limit: count('Distinct values allowed: up to 10,000, or 1,000,000 with `approximate`.', 1_000_000),
@@ -166,10 +172,10 @@ const KINDS = [
   ),
 ] as const
 
-/** Discriminated by kind, so that errors are about that kind only. */
+/** Discriminated by `kind`, so that only errors for that kind are reported. */
 export const LimitSchema = Type.Unsafe<Static<(typeof KINDS)[number]>>({
   type: 'object',
-  description: 'A limit: its kind and the options of that kind.',
+  description: "A limit: its kind, and that kind's options.",
   discriminator: { propertyName: 'kind' },
   oneOf: KINDS,
 })
@@ -199,7 +205,7 @@ const Rules = {
       minProperties: 1,
       maxProperties: 16,
       description:
-        'Limits by dimension, in place of limits. They count a request for several keys, such as a user and an address.',
+        'Limits for each dimension, instead of `limits`. Each request then counts for several keys, such as a user and an address.',
     }),
   ),
 }
@@ -219,7 +225,7 @@ const BanSchema = closed('Blocks a key that is denied too often.', {
     maximum: 1000,
     description: 'Number of denials after which the key is blocked.',
   }),
-  within: duration('Window in which denials count.'),
+  within: duration('Time window in which denials are counted.'),
   for: Type.Union(
     [
       duration('Length of the block.'),
@@ -240,7 +246,7 @@ const BanSchema = closed('Blocks a key that is denied too often.', {
 })
 
 const onStoreError = oneOf(
-  'The result of a request if the store fails: throw (an error, 503), deny (a denial, 503), allow, or local (limits within this process). Default: throw.',
+  'Result of a request if the store fails: throw (an error, HTTP 503), deny (a denial, HTTP 503), allow, or local (this process enforces the limits on its own). Default: throw.',
   'throw',
   'deny',
   'allow',
@@ -250,98 +256,102 @@ const timeoutMs = Type.Optional(
   Type.Integer({
     minimum: 1,
     maximum: 2 ** 31 - 1,
-    description: 'Timeout of a store call in milliseconds. Default: 50.',
+    description: 'Timeout for a store call, in milliseconds. Default: 50.',
   }),
 )
 
-const LimiterSchema = closed('A limiter: limits for one key, or dimensions with limits for several keys.', {
-  ...Rules,
-  plans: Type.Optional(
-    named(Name, PlanSchema, {
-      description: 'Other limits, for some keys or for requests that choose the plan.',
-    }),
-  ),
-  choosePlan: flag('Whether a request may choose its plan. Default: false.'),
-  overrides: Type.Optional(
-    Type.Union(
-      [
-        Type.Array(
-          closed('Limits for a single key.', {
-            key: text('The exact key.'),
-            dimension: Type.Optional(
-              Type.String({
-                ...Dimension,
-                description: "The key's dimension, if the limiter has dimensions.",
-              }),
-            ),
-            limits: limits('Limits for the key. All of them apply.'),
-          }),
-          { title: 'a list of overrides' },
-        ),
-        Type.Literal(false, { title: 'false' }),
-      ],
-      {
+const LimiterSchema = closed(
+  'A limiter: limits for one key per request, or dimensions, each with its own key and limits.',
+  {
+    ...Rules,
+    plans: Type.Optional(
+      named(Name, PlanSchema, {
         description:
-          'Limits for individual keys, which take precedence over plans. The API can override the limits of any key, and block keys. false: no overrides, which saves one read per decision.',
-      },
+          'Plans by name: alternative limits for the keys on a plan, or for requests that choose it.',
+      }),
     ),
-  ),
-  shadow: flag('Whether all limits are shadow limits: counted, not enforced. Default: false.'),
-  ban: Type.Optional(BanSchema),
-  onStoreError,
-  instances: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 2 ** 20,
-      description: 'Number of processes that share the limits, for onStoreError: local. Default: 1.',
-    }),
-  ),
-  timeoutMs,
-  breaker: Type.Optional(
-    closed('The circuit breaker: pauses calls to a failing store.', {
-      failureRate: Type.Optional(
-        Type.Number({
-          exclusiveMinimum: 0,
-          maximum: 1,
-          description: 'Share of failed calls that opens the breaker, above 0 and up to 1. Default: 0.5.',
-        }),
-      ),
-      minRequests: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 2 ** 20,
-          description: 'Calls needed before the breaker can open. Default: 5.',
-        }),
-      ),
-      maxBackoffMs: Type.Optional(
-        Type.Integer({
-          minimum: 10,
-          maximum: 60_000,
+    choosePlan: flag('Whether a request may choose its plan. Default: false.'),
+    overrides: Type.Optional(
+      Type.Union(
+        [
+          Type.Array(
+            closed('Limits for a single key.', {
+              key: text('The exact key.'),
+              dimension: Type.Optional(
+                Type.String({
+                  ...Dimension,
+                  description: "The key's dimension, if the limiter has dimensions.",
+                }),
+              ),
+              limits: limits('Limits for the key. All of them apply.'),
+            }),
+            { title: 'a list of overrides' },
+          ),
+          Type.Literal(false, { title: 'false' }),
+        ],
+        {
           description:
-            'Longest pause between attempts in milliseconds. Pauses start at 100 and double. Default: 500.',
-        }),
+            'Limits for individual keys. They take precedence over plans. The API can also override the limits of any key, and block keys. false: no overrides or blocks, which saves one read per decision.',
+        },
       ),
-    }),
-  ),
-  maxWaiting: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 2 ** 20,
-      description: 'Maximum number of waiting requests, across all keys. Default: 10,000.',
-    }),
-  ),
-  reservationTtl: Type.Optional(
-    duration('Time in which a reservation can be settled, from 10ms to 366d. Default: 1h.'),
-  ),
-  hashKeys: Type.Optional(
-    Type.String({
-      minLength: 16,
-      writeOnly: true,
-      title: 'a secret of at least 16 characters',
-      description: 'A secret. Keys are stored as HMACs that use it.',
-    }),
-  ),
-})
+    ),
+    shadow: flag('Whether all limits are shadow limits: counted but not enforced. Default: false.'),
+    ban: Type.Optional(BanSchema),
+    onStoreError,
+    instances: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 2 ** 20,
+        description: 'Number of processes that share the limits, for onStoreError: local. Default: 1.',
+      }),
+    ),
+    timeoutMs,
+    breaker: Type.Optional(
+      closed('The circuit breaker: pauses calls to a failing store.', {
+        failureRate: Type.Optional(
+          Type.Number({
+            exclusiveMinimum: 0,
+            maximum: 1,
+            description: 'The breaker opens if this share of calls fails: above 0, up to 1. Default: 0.5.',
+          }),
+        ),
+        minRequests: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 2 ** 20,
+            description: 'Minimum number of calls before the breaker can open. Default: 5.',
+          }),
+        ),
+        maxBackoffMs: Type.Optional(
+          Type.Integer({
+            minimum: 10,
+            maximum: 60_000,
+            description:
+              'Longest pause between attempts, in milliseconds. Pauses start at 100 ms and double each time. Default: 500.',
+          }),
+        ),
+      }),
+    ),
+    maxWaiting: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 2 ** 20,
+        description: 'Maximum number of waiting requests, across all keys. Default: 10,000.',
+      }),
+    ),
+    reservationTtl: Type.Optional(
+      duration('Time within which a reservation can be settled, from 10ms to 366d. Default: 1h.'),
+    ),
+    hashKeys: Type.Optional(
+      Type.String({
+        minLength: 16,
+        writeOnly: true,
+        title: 'a secret of at least 16 characters',
+        description: 'A secret. Each key is stored as an HMAC that is computed with it.',
+      }),
+    ),
+  },
+)
 export type LimiterConfig = Static<typeof LimiterSchema>
 
 const MemorySchema = closed('Keeps state in this process.', {
@@ -367,17 +377,18 @@ const RedisUrl = Type.String({
   title: 'a URL such as redis://user:password@host:6379/0 or, with TLS, rediss://host',
 })
 
-const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
+const RedisSchema = closed('Keeps state in Redis (7.0 or later) or Valkey (7.2 or later).', {
   url: Type.Union([RedisUrl, Type.Array(RedisUrl, { minItems: 1, title: 'a list of such URLs' })], {
     writeOnly: true,
-    description: 'The server URL. For a Cluster, one or more nodes; the others are discovered.',
+    description:
+      'The server URL. For a Cluster, the URLs of one or more nodes; the other nodes are discovered.',
   }),
   cluster: flag('Whether Redis is a Cluster. Default: true if several URLs are given.'),
   prefix: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
       title: '1 to 128 characters from A-Z a-z 0-9 . _ : -',
-      description: 'Prefix of all stored keys. A colon follows it. Default: slidegate.',
+      description: 'Prefix for all stored keys, to which a colon is added. Default: slidegate.',
     }),
   ),
   buckets: Type.Optional(
@@ -390,7 +401,7 @@ const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
     closed('TLS, for rediss:// URLs.', {
       ca: Type.Optional(file("CA certificates that are trusted to sign the server's certificate.")),
       cert: Type.Optional(file('The client certificate.')),
-      key: Type.Optional(file('The private key of the client certificate.')),
+      key: Type.Optional(file('The private key for the client certificate.')),
       servername: Type.Optional(text("The name expected in the server's certificate.")),
     }),
   ),
@@ -406,7 +417,7 @@ const StoreSchema = closed(
         minimum: 1,
         maximum: 2 ** 31 - 1,
         description:
-          'Timeout of /v1/store in milliseconds. Set it below the timeouts of its clients. Default: 40.',
+          "Timeout for /v1/store, in milliseconds. Set it below its clients' timeouts. Default: 40.",
       }),
     ),
   },
@@ -433,7 +444,7 @@ const ListenSchema = closed(
       }),
     ),
     tls: Type.Optional(
-      closed('TLS for both listeners. With clientCa, clients need a certificate signed by it.', {
+      closed('TLS for both listeners. With clientCa, clients need a certificate signed by one of its CAs.', {
         cert: file('The certificate with its intermediates, as PEM.'),
         key: file('The private key, as PEM.'),
         clientCa: Type.Optional(
@@ -447,10 +458,10 @@ const ListenSchema = closed(
 const Template = 'with {address}, {host}, {path}, {method}, {header:x-api-key}, {cookie:session}'
 
 const RuleSchema = closed(
-  'Which gateway requests the rule matches, and how they are limited. The first matching rule applies.',
+  'A rule: which gateway requests it matches, and how they are limited. The first matching rule applies.',
   {
     when: Type.Optional(
-      closed('Conditions on the request. Default: matches any request.', {
+      closed('Conditions that a request must meet. Default: none, so the rule matches every request.', {
         host: Type.Optional(text('Host pattern; * matches any characters.')),
         path: Type.Optional(text('Path pattern; * matches any characters, including slashes.')),
         method: Type.Optional(
@@ -460,7 +471,7 @@ const RuleSchema = closed(
         ),
       }),
     ),
-    limiter: Type.Optional(Type.String({ ...Name, description: 'The limiter that decides.' })),
+    limiter: Type.Optional(Type.String({ ...Name, description: 'The limiter to apply.' })),
     allow: flag('Instead of a limiter: true allows every matching request.'),
     key: Type.Optional(
       Type.Union(
@@ -485,45 +496,51 @@ const RuleSchema = closed(
             title: "a header or cookie such as '{header:x-cost}'",
           }),
         ],
-        { description: 'Units that the request costs, or the header or cookie with the cost. Default: 1.' },
+        {
+          description:
+            'Cost of the request in units, or the header or cookie that contains the cost. Default: 1.',
+        },
       ),
     ),
-    plan: Type.Optional(text('A plan, or a template for it such as {header:x-plan}.')),
+    plan: Type.Optional(text('The plan to use, or a template such as {header:x-plan}.')),
     deniedStatus: Type.Optional(
       Type.Enum([429, 403, 401], {
-        description: 'HTTP status of denials. Use 403 for nginx. Default: 429.',
+        description: 'HTTP status for denials. Use 403 for nginx. Default: 429.',
       }),
     ),
   },
 )
 export type RuleConfig = Static<typeof RuleSchema>
 
-const ForwardAuthSchema = closed('Forward auth: gateways check each request here first.', {
-  rules: Type.Optional(
-    Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
-  ),
-  fromHeaders: flag(
-    'Whether the gateway may choose limiter and key with X-Slidegate-Limiter and X-Slidegate-Key if no rule matches. Enable it only if the gateway overwrites these headers when clients send them. Default: false.',
-  ),
-  trust: Type.Optional(
-    Type.Union(
-      [
-        Type.Integer({ minimum: 0, maximum: 32 }),
-        Type.Array(Type.String({ title: 'a network such as 10.0.0.0/8' }), { title: 'a list of networks' }),
-      ],
-      {
-        description:
-          'Trusted proxies between the client and the service: their number, or their networks. The gateway is the first one. Default: 1.',
-      },
+const ForwardAuthSchema = closed(
+  'Forward auth: a gateway has this service check each request before passing it on.',
+  {
+    rules: Type.Optional(
+      Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
     ),
-  ),
-})
+    fromHeaders: flag(
+      'Whether the gateway may choose the limiter and key, with X-Slidegate-Limiter and X-Slidegate-Key, if no rule matches. Enable this only if the gateway overwrites these headers when clients send them. Default: false.',
+    ),
+    trust: Type.Optional(
+      Type.Union(
+        [
+          Type.Integer({ minimum: 0, maximum: 32 }),
+          Type.Array(Type.String({ title: 'a network such as 10.0.0.0/8' }), { title: 'a list of networks' }),
+        ],
+        {
+          description:
+            'Trusted proxies between the client and the service, including the gateway: their number, or their networks. Default: 1.',
+        },
+      ),
+    ),
+  },
+)
 export type ForwardAuthConfig = Static<typeof ForwardAuthSchema>
 
 const EnvoySchema = closed("Envoy's rate limit service.", {
   files: Type.Array(file('A file, or a folder.'), {
     description:
-      'Files in the format of envoyproxy/ratelimit, or folders of such files. One domain per file.',
+      'Files in the format of envoyproxy/ratelimit, or folders of such files. Each file defines one domain.',
   }),
   limitOverrides: flag('Whether requests may carry limit overrides. Default: false.'),
   headers: Type.Optional(
@@ -544,14 +561,14 @@ const EnvoySchema = closed("Envoy's rate limit service.", {
     Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       description:
-        "Domains whose requests report hits after the fact, with apply_on_stream_done. A descriptor's own hits are charged even above the limit. * matches any characters. Default: none.",
+        "Domains whose requests report usage afterward, with apply_on_stream_done. For these, a descriptor's own hits_addend is charged even above the limit. * matches any characters. Default: none.",
     }),
   ),
 })
 export type EnvoyConfig = Static<typeof EnvoySchema>
 
 export const Role = Type.Enum(['check', 'read', 'admin'], {
-  description: 'check: request decisions. read: also view everything. admin: also change it.',
+  description: 'check: request decisions. read: also view everything. admin: also make changes.',
 })
 export type Role = Static<typeof Role>
 
@@ -595,12 +612,13 @@ const AuthSchema = closed('Authentication.', {
   anonymous: Type.Optional(
     Type.Union([Role, Type.Literal(false)], {
       description:
-        'Role of callers without a token. Default: none. If no tokens are configured, however, callers on loopback may request decisions, explain a key and read metrics, unless they use a proxy.',
+        "Role of callers without a token. Default: none, but if no tokens are configured, callers on loopback that don't use a proxy may request decisions, explain keys and read metrics.",
     }),
   ),
   hosts: Type.Optional(
     Type.Array(text('A host.'), {
-      description: 'Accepted Host headers, in addition to addresses and localhost; * matches any characters.',
+      description:
+        'Accepted Host headers, in addition to IP addresses and localhost; * matches any characters.',
     }),
   ),
   origins: Type.Optional(
@@ -620,7 +638,7 @@ const CapsSchema = closed('Maximum sizes and counts.', {
     }),
   ),
   requestsPerCall: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Requests per call. Default: 1000.' }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Requests per API call. Default: 1000.' }),
   ),
   descriptors: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1024, description: 'Descriptors per gRPC call. Default: 64.' }),
@@ -632,18 +650,18 @@ const CapsSchema = closed('Maximum sizes and counts.', {
       description: 'Requests in flight. Default: 10,000.',
     }),
   ),
-  wait: Type.Optional(duration('Longest wait of /v1/wait. Default: 30s.')),
+  wait: Type.Optional(duration('Maximum waiting time for /v1/wait. Default: 30s.')),
 })
 export type CapsConfig = Static<typeof CapsSchema>
 
 const LoggingSchema = closed('The log, as JSON lines.', {
   level: oneOf('Lowest level to log. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
   keys: oneOf('How keys appear in the log. Default: hashed.', 'hashed', 'plain'),
-  decisions: oneOf('Decisions to log, at any level. Default: none.', 'none', 'denied', 'all'),
-  decisionFile: Type.Optional(file('File for logged decisions. Default: the log.')),
+  decisions: oneOf('Decisions to log, regardless of the level. Default: none.', 'none', 'denied', 'all'),
+  decisionFile: Type.Optional(file('Separate file for decisions. Default: they go to the log.')),
 })
 
-const CaptureSchema = closed('Captures a sample of decisions for replay. Default: none.', {
+const CaptureSchema = closed('Captures a sample of requests for replay. Default: nothing is captured.', {
   sampleRatio: Type.Optional(
     Type.Number({
       exclusiveMinimum: 0,
@@ -651,7 +669,7 @@ const CaptureSchema = closed('Captures a sample of decisions for replay. Default
       description: 'Share of keys whose requests are captured. Default: 1, which means all keys.',
     }),
   ),
-  file: Type.Optional(file('File to which lines are appended.')),
+  file: Type.Optional(file('File to append captured requests to, as JSON lines.')),
   stream: flag("Whether to write to a stream in the store's Redis instead of a file. Default: false."),
   maxBytes: Type.Optional(
     Type.Integer({
@@ -679,7 +697,7 @@ const CaptureSchema = closed('Captures a sample of decisions for replay. Default
       writeOnly: true,
       title: 'a secret of at least 16 characters',
       description:
-        'Secret for hashing keys. Default: a random secret for each instance, which changes at each start.',
+        'Secret for hashing keys. Default: a random secret, which differs between instances and changes at each start.',
     }),
   ),
 })
@@ -701,21 +719,21 @@ const TracingSchema = Type.Union(
           minimum: 0,
           maximum: 1,
           description:
-            "Share of requests that are traced, unless the caller's trace decides. Default: OTEL_TRACES_SAMPLER.",
+            'Share of requests to trace. If the caller sends a trace, its sampling decision applies instead. Default: OTEL_TRACES_SAMPLER.',
         }),
       ),
     }),
   ],
   {
     description:
-      'OpenTelemetry: a span for each decision. true: configured through environment variables. Default: false. Changes take effect at the next start.',
+      'OpenTelemetry: a span for each decision. true: enabled, with settings from environment variables. Default: false. Changes take effect at the next start.',
   },
 )
 export type TracingConfig = Exclude<Static<typeof TracingSchema>, false>
 
 export const ConfigSchema = Type.Object(
   {
-    $schema: Type.Optional(Type.String({ description: 'The JSON Schema, for editors.' })),
+    $schema: Type.Optional(Type.String({ description: 'Location of the JSON Schema, for editors.' })),
     listen: Type.Optional(ListenSchema),
     store: Type.Optional(StoreSchema),
     limiters: Type.Optional(named(Name, LimiterSchema, { description: 'Limiters by name. Default: none.' })),

@@ -7,7 +7,7 @@ import type { Path } from './reader.ts'
 import { ConfigSchema } from './schema.ts'
 import { listed, nearest, suggestion } from './suggestion.ts'
 
-/** The parts of a schema that messages use. */
+/** The schema fields that messages use. */
 interface SchemaPart {
   readonly title?: string
   readonly type?: string
@@ -41,7 +41,7 @@ const ajv = new Ajv2020({
   validateSchema: false,
   // Optimizing the generated code takes longer than it saves.
   code: { optimize: false },
-  // Compiles the schema of a limit once, instead of once per list.
+  // Compiles the schema for limits once, instead of once per list of limits.
   inlineRefs: false,
   allErrors: true,
   verbose: true,
@@ -54,7 +54,7 @@ const isConfig = ajv.compile(ConfigSchema)
 /**
  * Returns the schema violations in a document.
  *
- * The function first converts variables that must be numbers or booleans, which changes the document.
+ * First converts variables to numbers or booleans where the schema needs one. This changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -68,9 +68,9 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 }
 
 /**
- * Reduces a union's errors to the errors of the intended alternative.
+ * Reduces a union's errors to those of the alternative that was probably meant.
  *
- * If no alternative seems intended, the union's own error remains. Ajv reports it just after those of the alternatives.
+ * If that isn't clear, only the union's own error remains. Ajv reports it right after the alternatives' errors.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -144,7 +144,7 @@ function problemOf(document: SourceDocument, error: SchemaError): ConfigProblem 
     case 'required': {
       const { missingProperty: name } = params as { missingProperty: string }
       const right = expected(parentSchema.properties?.[name] ?? {})
-      return document.problemAt(path, `${what} has no ${name}; it must be ${right}`)
+      return document.problemAt(path, `${name} is missing in ${what}; it must be ${right}`)
     }
     case 'additionalProperties': {
       const { additionalProperty: name } = params as { additionalProperty: string }
@@ -156,7 +156,7 @@ function problemOf(document: SourceDocument, error: SchemaError): ConfigProblem 
       const kinds = (parentSchema.oneOf ?? []).map(({ properties }) => String(properties?.kind?.const))
       const { tagValue } = params as { tagValue: unknown }
       if (tagValue === undefined)
-        return document.problemAt(path, `${what} has no kind; it must be one of ${listed(kinds)}`)
+        return document.problemAt(path, `kind is missing in ${what}; it must be one of ${listed(kinds)}`)
       const kindPath = [...path, 'kind']
       return document.problemAt(
         kindPath,
@@ -206,7 +206,7 @@ function expected(schema: SchemaPart): string {
     return schema.enum.length === 1 ? String(schema.enum[0]) : `one of ${listed(schema.enum)}`
   if (schema.anyOf !== undefined) return listed(schema.anyOf.map(expected))
   const { minimum, exclusiveMinimum, maximum } = schema
-  const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum}`
+  const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum},`
   const from = minimum === undefined ? '' : ` from ${numeral(minimum)}`
   const to = maximum === undefined ? '' : `${from === '' ? ' up' : ''} to ${numeral(maximum)}`
   const range = `${above}${from}${to}`
@@ -239,7 +239,7 @@ function wordsOf(path: Path): string {
     .slice(0, 200)
 }
 
-/** Parts of the configuration in which a secret may be in the wrong field. */
+/** Parts of the configuration where a secret may be in the wrong field by mistake. */
 const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40

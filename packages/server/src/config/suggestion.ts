@@ -16,7 +16,7 @@ export function suggestion(name: string, known: readonly string[]): string {
     : `did you mean ${near}?`
 }
 
-/** Returns the known word with the fewest different characters, unless there are too many. */
+/** Returns the known word that is most similar, or undefined if none is similar enough. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.floor((word.length + 1) / 3)
   let best: string | undefined
@@ -32,7 +32,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** Levenshtein distance, in which swapping two neighbors is one change. */
+/** Returns the Levenshtein distance, but counts swapping two adjacent characters as one change. */
 function changesBetween(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)

@@ -1,11 +1,11 @@
-// A check of slidegate doctor, and its output.
+// The checks that slidegate doctor makes, and how their results are printed.
 
 import { formatCount, printable } from '#replay/text.js'
 
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 
 export interface Check {
-  /** A Redis server, the service or the configuration. */
+  /** The object of the check: a Redis server, the service or the configuration. */
   readonly target: string
   readonly name: string
   readonly status: Status
@@ -15,7 +15,7 @@ export interface Check {
   readonly expected?: string
   /** The command or setting that fixes the problem. */
   readonly fix?: string
-  /** A page of the repository, with an anchor. */
+  /** A documentation page in the repository, with an anchor. */
   readonly docs?: string
 }
 
@@ -30,7 +30,7 @@ export function diagnosisOf(checks: readonly Check[]): Diagnosis {
   return { problems: count('problem'), warnings: count('warning'), checks }
 }
 
-/** Formats a diagnosis, a block per target. */
+/** Formats a diagnosis: a block of lines per target, then the totals. */
 export function diagnosisLines({ problems, warnings, checks }: Diagnosis): string[] {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const lines = checks.flatMap(({ target, name, status, value, expected, fix, docs }, i) => {

@@ -17,7 +17,7 @@ const CONNECT_MS = 1000
 
 const MAX_CLOCK_MS = 1000
 const MAX_SCRIPT_MICROS = 1000
-/** If there are fewer calls, the slow first call makes the average too high. */
+/** With fewer calls, the slow first call makes the average too high. */
 const MIN_SCRIPT_CALLS = 100
 const MAX_LAG_BYTES = 2 ** 20
 /** Maximum share of `maxmemory` that may be used without a warning. */
@@ -31,7 +31,7 @@ const SETTINGS = 'docs/production.md#redis-settings'
  * Each step ends within a second, even if Redis doesn't respond.
  *
  * @param folder the base folder for relative file names
- * @param timeoutMs the shortest timeout of a limiter
+ * @param timeoutMs the shortest timeout of any limiter
  */
 export async function checkRedis(config: RedisConfig, folder: string, timeoutMs: number): Promise<Check[]> {
   const link = new RedisLink(config, folder)
@@ -58,10 +58,10 @@ function unusable(target: string, reason: string): Check {
     name: 'connection',
     status: 'problem',
     value: reason.replace(/^the Redis command failed: |^Redis is unreachable: /, ''),
-    expected: 'an answer to PING within 1 s',
+    expected: 'a response to PING within 1 s',
     fix: isAuth
       ? 'set the user and password in store.redis.url: redis://user:password@host:6379'
-      : 'start Redis, or correct store.redis.url and the firewall; try redis-cli -u <url> ping',
+      : 'start Redis, or fix store.redis.url or the firewall; try redis-cli -u <url> ping',
     docs: isAuth ? 'docs/production.md#access' : 'docs/operations.md#redis-is-down',
   }
 }
@@ -71,7 +71,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
   const startMs = performance.now()
   for (let i = 0; i < PINGS && performance.now() - startMs < PINGS_MS; i++) {
     const sentMs = performance.now()
-    // If the user has no permission for PING, the error response takes equally long.
+    // If the user has no permission for PING, the error response takes just as long.
     await link
       .ask((redis) => redis.ping())
       .catch((error) => {
@@ -82,20 +82,20 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
   times.sort((a, b) => a - b)
   const at = (share: number) => times[Math.ceil(share * times.length) - 1]!
   const [median, p99] = [at(0.5), at(0.99)]
-  const value = `median ${median.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms of ${times.length} PINGs; timeoutMs is ${timeoutMs}`
+  const value = `median ${median.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms over ${times.length} PINGs; timeoutMs is ${timeoutMs}`
   const base = { target, name: 'latency', value }
   if (p99 < timeoutMs / 2) return { ...base, status: 'ok' }
   return {
     ...base,
     status: median < timeoutMs / 2 ? 'warning' : 'problem',
     expected: `below ${timeoutMs / 2} ms, half of timeoutMs`,
-    fix: 'move Redis closer, find slow commands with redis-cli SLOWLOG GET, or raise timeoutMs of the limiters',
+    fix: "move Redis closer, find slow commands with redis-cli SLOWLOG GET, or raise the limiters' timeoutMs",
     docs: 'docs/alerts.md#slidegatestoreslow',
   }
 }
 
 interface Facts {
-  /** All values are `undefined` if the user may not read them. */
+  /** Each of these values is `undefined` if the user may not read it. */
   readonly info: string | undefined
   readonly cluster: string | undefined
   /** The server's clock minus this machine's, in milliseconds. */
@@ -103,7 +103,7 @@ interface Facts {
   readonly save: string | undefined
 }
 
-/** Returns how to change a setting of a server. */
+/** Returns an instruction for changing a server setting. */
 type SettingFix = (name: string, value: string) => string
 
 async function factsOf(server: Redis): Promise<Facts> {
@@ -132,7 +132,7 @@ function checksOf(node: string, facts: Facts | undefined, link: RedisLink): Chec
       target,
       name: 'settings',
       status: 'skipped',
-      value: 'this user may not run INFO, so version, memory, persistence and replicas are unknown',
+      value: "this user isn't allowed to run INFO, so version, memory, persistence and replicas are unknown",
       fix: `${cli} ACL SETUSER <user> +info`,
       docs: 'docs/production.md#permissions-for-the-service',
     }
@@ -180,7 +180,7 @@ function evictionCheck(info: RedisInfo, fixFor: SettingFix): Found {
   const evicted = info.number('evicted_keys') ?? 0
   const check = {
     name: 'eviction',
-    value: evicted === 0 ? value : `${value}; ${formatCount(evicted)} keys evicted since the start`,
+    value: evicted === 0 ? value : `${value}; ${formatCount(evicted)} keys evicted since startup`,
   }
   if (value === 'noeviction') return { ...check, status: 'ok' }
   return {
@@ -248,7 +248,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
     name: 'persistence',
     status: 'warning',
     value: 'none: a restart resets all limits',
-    expected: 'an append-only file, unless limits may be reset',
+    expected: 'an append-only file, unless a reset is acceptable',
     fix: `${cli} CONFIG SET appendonly yes`,
     docs,
   }
@@ -279,7 +279,7 @@ function replicaCheck(info: RedisInfo, isCluster: boolean): Found {
     ...check,
     status: 'warning',
     expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses what the replica has not received`,
-    fix: 'check the network and the load of the replica',
+    fix: "check the network and the replica's load",
     docs: 'docs/alerts.md#slidegatereplicationlag',
   }
 }
@@ -303,7 +303,7 @@ function clusterCheck(info: RedisInfo, cluster: string | undefined, isCluster: b
     return {
       name,
       status: 'skipped',
-      value: 'this user may not run CLUSTER INFO',
+      value: "this user isn't allowed to run CLUSTER INFO",
       fix: `${cli} ACL SETUSER <user> '+cluster|info'`,
       docs: 'docs/production.md#permissions-for-your-client',
     }
@@ -330,7 +330,10 @@ function scriptCheck(info: RedisInfo, hasConfig: boolean): Found {
   if (scripts === undefined || calls < MIN_SCRIPT_CALLS)
     return { name, status: 'ok', value: `${counted(calls, 'call')}, too few to judge` }
   const micros = (1e6 * scripts.seconds) / calls
-  const check = { name, value: `${formatCount(Math.round(micros))} µs per call on average, over all scripts` }
+  const check = {
+    name,
+    value: `${formatCount(Math.round(micros))} µs per call on average, across all scripts`,
+  }
   if (micros <= MAX_SCRIPT_MICROS) return { ...check, status: 'ok' }
   return {
     ...check,
@@ -343,7 +346,7 @@ function scriptCheck(info: RedisInfo, hasConfig: boolean): Found {
 
 function clockCheck(skewMs: number | undefined): Found {
   const name = 'clock'
-  if (skewMs === undefined) return { name, status: 'skipped', value: 'this user may not run TIME' }
+  if (skewMs === undefined) return { name, status: 'skipped', value: "this user isn't allowed to run TIME" }
   const size = Math.round(Math.abs(skewMs))
   const value =
     size < 5

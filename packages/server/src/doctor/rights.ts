@@ -11,7 +11,7 @@ const DOCS = 'docs/production.md#access'
 /** TTL of the temporary keys, in case they can't be deleted. */
 const TTL_MS = '5000'
 
-/** Commands with arguments, in an order in which each of them succeeds. `$` stands for a key. */
+/** Commands with arguments, in an order in which each of them succeeds. `$` stands for the temporary keys' prefix. */
 type Commands = readonly (readonly string[])[]
 
 /** Without these permissions, no limit works. */
@@ -75,7 +75,7 @@ export async function rightsOf(
   target: string,
   { url }: NonNullable<StoreConfig['redis']>,
 ): Promise<Check[]> {
-  // All keys have the same hash tag, so they are on one server of a Cluster.
+  // All keys have the same hash tag, so a Cluster keeps them on one node.
   const own = `${link.prefix}:{doctor}:${randomBytes(8).toString('hex')}`
   const user = userOf(url)
   const run = async (commands: Commands) => {
@@ -106,7 +106,7 @@ export async function rightsOf(
       {
         ...base,
         status: 'problem',
-        value: `${user} may not use the keys ${link.prefix}:*`,
+        value: `${user} isn't allowed to use the keys ${link.prefix}:*`,
         expected: `~${link.prefix}:*`,
         fix: `redis-cli ACL SETUSER ${user} '~${link.prefix}:*'`,
         docs: DOCS,
@@ -121,15 +121,15 @@ export async function rightsOf(
   }
   await run(removal)
   if (checks.length > 0) return checks
-  return [{ ...base, status: 'ok', value: `${user} may run all commands that the store needs` }]
+  return [{ ...base, status: 'ok', value: `${user} is allowed to run all commands that the store needs` }]
 
   function missing(status: 'problem' | 'warning', failed: readonly Failure[], feature: string): Check {
     const names = Array.from(new Set(failed.map(({ name }) => (name === 'slowlog' ? 'slowlog|get' : name))))
     return {
       ...base,
       status,
-      value: `${user} may not run ${names.join(', ')}`,
-      expected: `allowed, for ${feature}`,
+      value: `${user} isn't allowed to run ${names.join(', ')}`,
+      expected: `allowed; needed for ${feature}`,
       fix: `redis-cli ACL SETUSER ${user} ${rulesFor(names)}`,
       docs:
         names.includes('info') || names.includes('publish')
@@ -162,7 +162,7 @@ function isRefusal(error: string): boolean {
 function fixFor(error: string): Pick<Check, 'expected' | 'fix' | 'docs'> {
   if (error.includes('OOM')) {
     return {
-      expected: 'room for new keys',
+      expected: 'free memory for new keys',
       fix: 'redis-cli CONFIG SET maxmemory <bytes>',
       docs: 'docs/production.md#memory',
     }

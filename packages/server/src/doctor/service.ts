@@ -24,12 +24,12 @@ export async function checkService(target: Target, isWanted: boolean): Promise<C
   ])
   if (ready instanceof Error) {
     const missing = { target: name, name: 'connection', value: ready.message }
-    if (!isWanted) return [{ ...missing, status: 'skipped', fix: 'pass the URL of the service as --url' }]
+    if (!isWanted) return [{ ...missing, status: 'skipped', fix: "pass the service's URL as --url" }]
     return [
       {
         ...missing,
         status: 'problem',
-        expected: 'an answer within 2 s',
+        expected: 'a response within 2 s',
         fix: 'start it with slidegate serve, or correct --url',
         docs: 'docs/deploy.md#health',
       },
@@ -80,7 +80,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
       {
         name: 'instances',
         status: 'skipped',
-        value: `version, instances and clock need a token with the role read (HTTP ${status})`,
+        value: `checking version, instances and clock needs a token with the read role (HTTP ${status})`,
         fix: 'pass --token-file',
         docs: 'docs/api.md#permissions',
       },
@@ -94,10 +94,10 @@ function overviewChecks({ status, body }: Answer): Found[] {
   const all: Found = {
     name: 'instances',
     status: missing === 0 ? 'ok' : 'warning',
-    value: `${instances.length} on ${counted(hosts.size, 'machine')}; ${missing} without an answer`,
+    value: `${instances.length} on ${counted(hosts.size, 'machine')}; ${missing} not responding`,
     ...(missing !== 0 && {
-      expected: 'all answer',
-      fix: 'run slidegate limiters, and check the logs of the instances',
+      expected: 'all responding',
+      fix: "run slidegate limiters, and check the instances' logs",
       docs: 'docs/alerts.md#slidegateinstancedown',
     }),
   }
@@ -106,7 +106,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
     status: isOne ? 'ok' : 'warning',
     value: versions.join(', '),
     ...(!isOne && {
-      expected: `${VERSION} everywhere, like this command`,
+      expected: `${VERSION} everywhere, the same as this command`,
       fix: 'deploy the same version to all instances',
       docs: 'docs/deploy.md#upgrading',
     }),
@@ -114,7 +114,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
   return [all, version, clockCheck(Date.now() - atMs)]
 }
 
-/** @param ageMs time since the last full second began. It is 1 to 3 s if clocks agree: the overview is cached */
+/** @param ageMs time since the start of the second that the cached overview covers: 1 to 3 s if the clocks agree */
 function clockCheck(ageMs: number): Found {
   const skewMs = Math.round(2000 - ageMs)
   const isNear = Math.abs(skewMs) <= MAX_CLOCK_MS
@@ -122,7 +122,7 @@ function clockCheck(ageMs: number): Found {
   return {
     name: 'clock',
     status: isNear ? 'ok' : 'warning',
-    value: isNear ? 'close to this machine' : `the instance that answered is ${apart}`,
+    value: isNear ? "close to this machine's" : `the instance that answered is ${apart}`,
     ...(!isNear && {
       expected: 'within 5s',
       fix: 'run NTP on all machines, and check it with chronyc tracking',
@@ -142,7 +142,7 @@ function tokenCheck({ status, body }: Answer, { hostname }: URL): Found {
     name,
     status: role === 'admin' ? 'problem' : 'warning',
     value: `not required: anyone who can connect has the role ${role}`,
-    expected: 'required beyond loopback',
+    expected: 'required, except on loopback',
     fix: 'set auth.tokens and remove auth.anonymous',
     docs: 'docs/configuration.md#access-auth',
   }

@@ -17,7 +17,9 @@ export class OriginalRequest {
   readonly readings: readonly string[]
   readonly message: IncomingMessage
 
-  /** @throws {ServiceError} `bad_gateway_request` if a header is missing; `unreadable_request` if it is ambiguous */
+  /**
+   * @throws {ServiceError} `bad_gateway_request` for bad gateway headers; `unreadable_request` for an ambiguous request
+   */
   constructor(message: IncomingMessage) {
     this.message = message
     if (message.rawHeaders.length >= 2 * MAX_HEADERS) throw unreadable('it has too many headers')
@@ -29,13 +31,13 @@ export class OriginalRequest {
     this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path to use in keys: the reading that distinguishes the fewest paths. */
+  /** The path to use in keys: the first reading. It treats the most paths as equal. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')
   }
 
-  /** A client's header. Undefined if it is missing or repeated, because then the right value is unknown. */
+  /** A client's header. Undefined if it is missing, or repeated, which leaves the right value unclear. */
   header(name: string): string | undefined {
     const values = this.message.headersDistinct[name]
     return values?.length === 1 && values[0] !== '' ? values[0] : undefined
@@ -85,5 +87,5 @@ function decoded(text: string): string {
 }
 
 function unreadable(why: string): ServiceError {
-  return new ServiceError(403, 'unreadable_request', `the request is ambiguous: ${why}`)
+  return new ServiceError(403, 'unreadable_request', `can't interpret the request: ${why}`)
 }

@@ -1,4 +1,4 @@
-// Finds the ways in which servers behind a gateway may read a request path.
+// Finds the ways in which servers behind a gateway may interpret a request path.
 
 /** Control characters and backslashes: servers interpret them differently, and legitimate clients don't send them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
@@ -16,12 +16,12 @@ const AMBIGUOUS = /[;?#]|%[0-9a-f]{2}|\/\/|\/\.{1,2}(?:\/|$)|[. ]$/i
 const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 
 /**
- * The paths that servers may read from a request.
+ * Returns the readings of a path: the ways in which servers may interpret it.
  *
- * The paths are decoded, in lowercase and without the query. The reading that distinguishes the fewest paths
- * comes first. Most paths have just one reading. Servers decode once or twice, before or after they split off
- * the query. Servers disagree on whether `%2F` is a slash, `;` starts parameters or the query, `//` is one
- * slash, `..` goes up, and trailing dots and spaces count. Each byte is a character, as in Node's headers.
+ * Readings are decoded, in lowercase and without the query. Most paths have only one. If there are several, the one
+ * that treats the most paths as equal comes first. Servers decode once or twice, before or after they split off the
+ * query. They disagree on whether `%2F` is a slash, `;` starts parameters or the query, `//` is one slash, `..` goes
+ * up, and trailing dots and spaces count. Each byte is one character, as in Node's headers.
  *
  * @returns undefined for an unreadable path
  */

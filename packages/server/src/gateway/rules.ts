@@ -52,7 +52,7 @@ export class Rules {
   /**
    * Applies the first matching rule.
    *
-   * @throws {ServiceError} `ambiguous_path` if readings of the path match different rules; `no_rule`
+   * @throws {ServiceError} `ambiguous_path` if readings of the path match different rules; `no_rule` if no rule matches
    */
   rulingOf(request: OriginalRequest): Ruling {
     const [first, ...others] = new Set(
@@ -71,12 +71,12 @@ export class Rules {
     throw new ServiceError(
       403,
       'no_rule',
-      'no rule of forwardAuth matches; to allow all other requests, add a last rule "allow: true"',
+      'no rule in forwardAuth matches; to allow all other requests, add "allow: true" as the last rule',
     )
   }
 }
 
-/** Reports problems of `forwardAuth` that the schema can't find. */
+/** Reports problems in `forwardAuth` that the schema can't find. */
 export function checkRules(config: Config, problem: ReportProblem): void {
   new Rules(config, problem)
 }
@@ -96,14 +96,15 @@ function compileRule(
     (methods === undefined || methods.has(request.method)) &&
     (paths === undefined || fits(paths, path) || fits(paths, otherEnd(path)))
   if (allow) {
-    if (limiter !== undefined) problem(['allow'], 'both limiter and allow: true are set; set one of them')
+    if (limiter !== undefined)
+      problem(['allow'], 'both limiter and allow: true are set; set only one of them')
     return { fits: isFitting, rule: () => 'allow' }
   }
   if (limiter === undefined) problem([], 'limiter is missing; set limiter or allow: true')
   if (countsValues(limiters[limiter ?? ''])) {
     problem(
       ['limiter'],
-      'this limiter has a distinct limit, whose values a gateway cannot send; choose another limiter',
+      "this limiter has a distinct limit, but a gateway can't send the values to count; choose another limiter",
     )
   }
   const keyOf = compileKey(key, addressOf, limiters[limiter ?? ''], (path, m) => problem(['key', ...path], m))
@@ -166,7 +167,7 @@ function hostPattern(host: string): string {
   return host.toLowerCase().replace(/\.$/, '')
 }
 
-/** Converts a pattern to the form of decoded paths. Such paths have one character per byte, in lower case. */
+/** Converts a pattern to the form of decoded paths: lowercase, with one character per byte. */
 function pathPattern(path: string, problem: (message: string) => void): string {
   if (!/^[/*]/.test(path)) problem('a path must start with a slash or *')
   if (/[?#]/.test(path)) problem('a path must not contain ? or #: queries and fragments are not compared')

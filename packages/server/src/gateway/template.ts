@@ -21,7 +21,7 @@ const KNOWN = '{address}, {host}, {path}, {method}, {header:<name>} or {cookie:<
  *
  * To ensure this, separators between values are escaped within the values.
  *
- * @param problem receives each problem
+ * @param problem called with each problem
  */
 export function compileTemplate(
   source: string,

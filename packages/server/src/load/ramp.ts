@@ -43,13 +43,13 @@ export type Saturation = 'errors' | 'in flight' | 'rate'
 /** A step that achieves less than this share of its rate is saturated. */
 const ENOUGH = 0.9
 
-/** A step with a larger share of errors is saturated. A stall of the machine can cause a few errors. */
+/** A step with a larger share of errors is saturated. A brief stall of this machine can cause a few errors. */
 const FEW_ERRORS = 0.01
 
 /** Number of requests to send before responses are read again. */
 const BURST = 16
 
-/** Returns the rates of the steps. They grow by a factor, and end with `to`. */
+/** Returns the rate of each step. Rates grow by `factor`, and the last one is `to`. */
 export function ratesOf(from: number, to: number, factor: number): number[] {
   const rates = [from]
   for (let rate = from; rate < to; rates.push(rate)) {
@@ -72,9 +72,10 @@ export function saturationOf(step: Step): Saturation | undefined {
 }
 
 /**
- * Sends the requests of a step at their scheduled times, without waiting for responses.
+ * Sends a step's requests at their scheduled times, without waiting for responses.
  *
- * At the end, waits for all responses. Ends early if too many requests are in flight. Ends immediately if the signal aborts.
+ * At the end, waits for all responses. Ends early if too many requests are in flight, or immediately if the signal
+ * aborts.
  */
 export async function runStep(options: StepOptions): Promise<Step> {
   const { rate, seconds, maxInFlight, send, clock, signal } = options
@@ -118,7 +119,7 @@ export async function runStep(options: StepOptions): Promise<Step> {
   if (decisions + errors < sent) {
     await new Promise<void>((resolve) => {
       onIdle = resolve
-      // Replaces the handler of the previous step.
+      // Replaces the previous step's handler.
       signal.onabort = () => resolve()
       if (signal.aborted) resolve()
     })
@@ -158,7 +159,7 @@ export async function runRamp({ rates, ...options }: RampOptions): Promise<Step[
   return steps
 }
 
-/** The clock of this process. For less than a millisecond, it waits without a timer, because timers are coarser. */
+/** This process's clock. Waits of less than a millisecond use no timer, because timers are coarser than that. */
 export const realClock: LoadClock = {
   now: () => performance.now(),
   until(atMs) {

@@ -1,14 +1,14 @@
-// Runs a ramp against a target, and reports it.
+// Runs a ramp against a target, and reports the results.
 
 import { alignColumns, formatCount, formatPercent, printable } from '#replay/text.js'
 import { realClock, runRamp, type Saturation, type Step, saturationOf } from './ramp.ts'
 import type { LoadTarget } from './targets.ts'
 
-/** Requests in flight at which a step is saturated. */
+/** Maximum number of requests in flight. A step that reaches it is saturated. */
 const MAX_IN_FLIGHT = 4096
 
 export interface RampPlan {
-  /** Description for people. */
+  /** A description of the target, for the report. */
   readonly name: string
   readonly target: LoadTarget
   readonly rates: readonly number[]
@@ -19,7 +19,7 @@ export interface RampPlan {
 /** The results. Latencies are in milliseconds, rates are per second. */
 export interface RampReport {
   readonly target: string
-  /** Duration of a step. */
+  /** Duration of each step. */
   readonly seconds: number
   readonly keys: number
   readonly steps: readonly Step[]
@@ -27,7 +27,7 @@ export interface RampReport {
   readonly sustained: number | null
   /** Why the last step is saturated, or `null` if it isn't. */
   readonly saturation: Saturation | null
-  /** Whether it was stopped before its last rate. */
+  /** Whether the ramp was stopped early, for example with Ctrl-C. */
   readonly stopped: boolean
 }
 
@@ -66,7 +66,7 @@ export function rampLinesOf(limiter: string, report: RampReport): string[] {
     `${limiter}: ${target}, ${formatCount(keys)} keys, steps of ${seconds} s`,
     ...alignColumns([head, ...rows]),
     `  ${verdictOf(report)}`,
-    '  Latency is measured from the scheduled time. On the same machine, this program competes with the service for CPU time.',
+    '  Latency is measured from the scheduled time. If the service runs on the same machine, this program competes with it for CPU time.',
   ]
 }
 
@@ -74,7 +74,7 @@ function verdictOf({ steps, sustained, saturation, stopped }: RampReport): strin
   const last = steps.at(-1)
   if (last === undefined) return 'stopped before the first step ended'
   if (saturation === null) {
-    return `${stopped ? 'stopped' : 'not saturated'}: ${formatCount(last.offered)}/s kept up`
+    return `${stopped ? 'stopped' : 'not saturated'}: ${formatCount(last.offered)}/s sustained`
   }
   const { offered, achieved, requests, errors, firstError = '' } = last
   const why = {
@@ -82,6 +82,6 @@ function verdictOf({ steps, sustained, saturation, stopped }: RampReport): strin
     'in flight': `${formatCount(MAX_IN_FLIGHT)} requests in flight, ${formatCount(achieved)}/s achieved`,
     rate: `${formatCount(achieved)}/s achieved (${formatPercent(achieved, offered)})`,
   }[saturation]
-  const kept = sustained === null ? 'no rate kept up' : `${formatCount(sustained)}/s kept up`
+  const kept = sustained === null ? 'no rate sustained' : `${formatCount(sustained)}/s sustained`
   return `saturated at ${formatCount(offered)}/s: ${why}. ${kept}`
 }

@@ -18,7 +18,7 @@ export function keysOf(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `bench-${run}-${i}`)
 }
 
-/** Sends a single request. If all requests would fail, the error of a single one is clearer. */
+/** Sends one request first. If all requests would fail, a single error is easier to understand. */
 export async function tryOnce(target: Target, limiter: string, key: string): Promise<void> {
   await new ServiceClient(target).decide('/v1/peek', { limiter, key })
 }

@@ -17,7 +17,7 @@ export interface LoadTarget {
 
 const RESPONSE_MS = 10_000
 
-/** Part of the body of a decision that the store made. */
+/** A response contains this text if the store made the decision. */
 const FROM_STORE = '"source":"store"'
 
 /** Sends requests to the HTTP API. Requests that are waiting for a free connection count as in flight. */
@@ -51,7 +51,7 @@ export function httpTarget(target: Target, bodies: readonly string[], connection
             else reject(new Error('decided without the store'))
           })
         })
-        // A socket's timeout doesn't apply to a request that waits for a connection.
+        // A socket's timeout doesn't apply to a request that is waiting for a connection.
         const late = setTimeout(() => {
           const error = new Error(`no response within ${RESPONSE_MS / 1000} s`)
           reject(error)
@@ -76,7 +76,7 @@ interface Method {
 const GRPC_CONNECTIONS = 2
 
 /**
- * Connects, and checks that a limit applies.
+ * Connects to an Envoy rate limit service, and checks that a limit applies.
  *
  * @param descriptor the key of the descriptors' only entry
  */
@@ -124,7 +124,7 @@ export async function grpcTarget(
     if (first?.statuses[0]?.current_limit == null) {
       throw new ClientError(
         EXIT.usage,
-        `no limit of the domain "${domain}" applies to the descriptor "${descriptor}"; pass its key as --descriptor`,
+        `no limit in the domain "${domain}" applies to the descriptor "${descriptor}"; pass a key that the domain limits as --descriptor`,
       )
     }
   } catch (error) {

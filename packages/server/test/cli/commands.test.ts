@@ -322,12 +322,12 @@ describe('the output', () => {
                 units that free up: 9 in <time>
   try (shadow)  [........................]  0 of 5 used, 5 left
 
-  consecutive bans: 0, denials towards the next ban: 1
+  consecutive bans: 0, denials toward the next ban: 1
 `)
     for (let i = 0; i < 2; i++) await run(service, ['consume', 'api', 'ann', '--cost', '9'])
     const banned = (await run(service, ['explain', 'api', 'ann', '--human'])).stdout
     expect(banned).toMatch(
-      /banned for \w[\w ]*, since 2\d{3}-[\dT:.-]+Z; consecutive bans: 1, denials towards the next ban: 0\n$/,
+      /banned for \w[\w ]*, since 2\d{3}-[\dT:.-]+Z; consecutive bans: 1, denials toward the next ban: 0\n$/,
     )
   })
 
@@ -340,7 +340,7 @@ describe('the output', () => {
     })
     const said = async (words: string) => (await run(service, [...words.split(' '), '--human'])).stdout
     expect(await said('bans')).toBe('no keys are banned or blocked\n')
-    expect(await said('find ann')).toBe('ann: known to 0 of 3\n')
+    expect(await said('find ann')).toBe('ann: found in 0 of 3 limiters and dimensions\n')
     for (let i = 0; i < 3; i++) await said('consume api ann')
     await said('block login user=bob')
     await said('consume login user=ann address=192.0.2.7')
@@ -356,7 +356,7 @@ describe('the output', () => {
       /^user=bob at login {2}blocked until unblocked, by admin-link\n$/,
     )
     expect(lasting(await said('find ann'))).toBe(
-      'ann: known to 2 of 3\n' +
+      'ann: found in 2 of 3 limiters and dimensions\n' +
         '  api         1-per-1h: 1 of 1 used, banned for <time>, last denied <time> ago\n' +
         '  login user  user.5-per-1h: 1 of 5 used\n',
     )

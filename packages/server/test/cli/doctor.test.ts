@@ -208,7 +208,7 @@ describe('slidegate doctor checks the rights of the user', () => {
     const named = await withRules('~slidegate:*', '&slidegate:*', ...plus(all), ...plus(service))
     expect(named('rights')).toMatchObject({
       status: 'ok',
-      value: 'u may run all commands that the store needs',
+      value: 'u is allowed to run all commands that the store needs',
     })
     expect(named('settings')).toBeUndefined()
   })
@@ -219,7 +219,7 @@ describe('slidegate doctor checks the rights of the user', () => {
     const isRequired = (COMMANDS_FOR['any limit'] as readonly string[]).includes(missing)
     expect(named('rights')).toMatchObject({
       status: isRequired ? 'problem' : 'warning',
-      value: `u may not run ${missing}`,
+      value: `u isn't allowed to run ${missing}`,
       fix: `redis-cli ACL SETUSER u +${missing}`,
     })
   })

@@ -176,7 +176,7 @@ describe('environment variables', () => {
     ['a: "${}"', /^1:4 .*starts a variable/],
     ['a: "${NAME:-{}"', /^1:4 .*starts a variable/],
     ['a: "${not a name}"', /^1:4 .*starts a variable/],
-    ['a: { b: ${NAME} }', '1:10 a variable between braces or brackets must be quoted'],
+    ['a: { b: ${NAME} }', '1:10 a variable inside braces or brackets must be quoted'],
   ])('cause an error: %s', (text, problem) => {
     expect(wrongIn(text, environment)).toEqual([
       problem instanceof RegExp ? expect.stringMatching(problem) : problem,

@@ -46,7 +46,7 @@ const SHAPE: readonly Wrong[] = [
   [
     'a missing kind',
     'limiters: { a: { limits: [»{ limit: 1 }] } }',
-    'limiters.a.limits[0] has no kind; it must be one of slidingWindow, fixedWindow, calendarWindow, slidingCounter, tokenBucket, concurrency or distinct',
+    'kind is missing in limiters.a.limits[0]; it must be one of slidingWindow, fixedWindow, calendarWindow, slidingCounter, tokenBucket, concurrency or distinct',
   ],
   [
     'a kind that is a number',
@@ -71,7 +71,7 @@ const SHAPE: readonly Wrong[] = [
   [
     'a missing option',
     'limiters: { a: { limits: [»{ kind: slidingWindow, limit: 1 }] } }',
-    /^limiters\.a\.limits\[0\] has no window; it must be whole milliseconds or a duration such as '250ms'/,
+    /^window is missing in limiters\.a\.limits\[0\]; it must be whole milliseconds or a duration such as '250ms'/,
   ],
   ...['0', '-1', '1.5', '.inf', '.nan', '1e99', '99999999999999999999'].map(
     (number): Wrong => [
@@ -142,7 +142,7 @@ const CHECKS: readonly Wrong[] = [
   [
     'both limits and dimensions',
     `limiters: { a: { limits: [${LIMIT}], »dimensions: { user: [${LIMIT}] } } }`,
-    'both limits and dimensions are set; set one of them',
+    'both limits and dimensions are set; set only one of them',
   ],
   [
     'a window that is too short',
@@ -223,7 +223,7 @@ const CHECKS: readonly Wrong[] = [
   [
     'a rule with an unknown plan',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: api, plan: »gold }] }`,
-    'unknown plan gold of limiter api; none are defined',
+    'unknown plan gold for limiter api; none are defined',
   ],
   [
     'an unreachable rule',
@@ -271,7 +271,7 @@ const CHECKS: readonly Wrong[] = [
   [
     'a public listener without access rules',
     'listen: { http: »0.0.0.0:8080 }',
-    /^other machines can connect here, but no access is configured; set auth\.tokens, or set auth\.anonymous/,
+    /^other machines can connect here, but authentication is not configured; set auth\.tokens, or set auth\.anonymous/,
   ],
   [
     'a public gRPC listener without access rules',
@@ -287,7 +287,7 @@ const CHECKS: readonly Wrong[] = [
   [
     'a secret that no header can carry',
     "auth: { tokens: [{ name: a, role: read, token: »'four words of a secret' }] }",
-    "a header can't carry this secret; use printable ASCII characters without spaces",
+    "this secret can't be sent in a header; use printable ASCII characters without spaces",
   ],
   [
     'two tokens with the same name',
@@ -455,7 +455,7 @@ describe('a configuration', () => {
     const listen = { http: '0.0.0.0:1' }
     expect(problemsOf(file, { listen })).toEqual([expect.stringMatching(/^1:17 other machines can connect/)])
     expect(problemsOf(file, { listen: { http: '8080' } })).toEqual([
-      `1:17 http is "8080"; it must be like '127.0.0.1:8080'`,
+      `1:17 http is "8080"; it must be an address such as '127.0.0.1:8080'`,
     ])
     folder.write('config.yaml', 'auth: { anonymous: check }')
     expect(loadConfig(file, { environment: {}, listen }).config.listen).toEqual(listen)

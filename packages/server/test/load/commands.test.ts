@@ -58,7 +58,7 @@ describe('a ramp', () => {
     const { code, stderr } = await slidegateHere(['bench', 'web', ...SMALL, ...grpc])
     expect([code, stderr]).toEqual([
       2,
-      'slidegate: no limit of the domain "web" applies to the descriptor "user"; pass its key as --descriptor\n',
+      'slidegate: no limit in the domain "web" applies to the descriptor "user"; pass a key that the domain limits as --descriptor\n',
     ])
   })
 
@@ -101,7 +101,7 @@ describe('a ramp', () => {
     expect(head).toMatch(/^ {2}offered\/s +achieved\/s +p50 ms +p90 +p99 +p99\.9 +errors +denied$/)
     expect(row).toMatch(/^ {2}10 +\d+( +[\d.,]+){4} +0 +0$/)
     expect(verdict).toMatch(
-      /^ {2}(not saturated: 10\/s kept up|saturated at 10\/s: \d+\/s achieved \(.*%\)\. no)/,
+      /^ {2}(not saturated: 10\/s sustained|saturated at 10\/s: \d+\/s achieved \(.*%\)\. no)/,
     )
   })
 
@@ -127,7 +127,7 @@ describe('an error', () => {
   afterAll(() => service[Symbol.asyncDispose]())
 
   it.each<[string, number, RegExp]>([
-    ['--ramp fast', 2, /must be two rates per second from 1 to 100000, such as 100\.\.5000\/s/],
+    ['--ramp fast', 2, /must be two rates from 1 to 100000 per second, such as 100\.\.5000\/s/],
     ['--ramp 0..10', 2, /must be two rates/],
     ['--ramp 20..10', 2, /the lower one first/],
     ['--ramp 1..100001', 2, /must be two rates/],

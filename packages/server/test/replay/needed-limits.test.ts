@@ -117,14 +117,14 @@ describe('a replay that skips nearly all lines fails and names the option to che
     [
       'a key that access logs lack',
       [file, '--key', 'tenant'],
-      'no key: access logs have ip, user, method, path, status; check --key and --format',
+      'no such key: access logs have ip, user, method, path, status; check --key and --format',
     ],
     ['a wrong limiter', [captured, '--key', 'key', '--limiter', 'login'], 'another limiter; check --limiter'],
   ])('%s', async (_, words, message) => {
     const { code, stdout, stderr } = await slidegateHere(['replay', ...words, '--json'])
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({ requests: 0 })
-    expect(stderr).toMatch(/^slidegate: ([\d,]+) of \1 lines were skipped, mostly because of: /)
+    expect(stderr).toMatch(/^slidegate: ([\d,]+) of \1 lines were skipped, mostly for this reason: /)
     expect(stderr).toContain(message)
   })
 

@@ -32,8 +32,8 @@ export interface RateLimitOptions extends GuardOptions<Args> {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Overrides options of {@link rateLimit} for this route; `false` exempts it. Limits set here apply to this route alone,
-     * unless you also set `name` or `limiter`. Routes that differ only in `constraints` each need a `name`.
+     * Overrides options of {@link rateLimit} for this route. `false` exempts the route. Limits set here apply to this route
+     * alone, unless you also set `name` or `limiter`. Routes that differ only in `constraints` each need a `name`.
      */
     rateLimit?: GuardOptions<Args> | false
   }

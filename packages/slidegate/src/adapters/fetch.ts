@@ -17,7 +17,7 @@ import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/op
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
-  /** Returns the response that replaces the problem body. The adapter adds the rate limit headers. */
+  /** Returns the response to send instead of the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | Promise<Response>
 }
 
@@ -36,7 +36,7 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *
  * In Deno and Bun, the default key is the address of the connection's peer. Behind proxies, set `address`. On other
  * platforms, requests fail with `invalid_option` unless you set `key` or `address`. Errors, such as
- * `StoreUnavailableError`, are thrown. The headers are set on the handler's response, so return a new one or a
+ * `StoreUnavailableError`, are thrown. The headers are set on the handler's response, so return a new response or a
  * `clone()` each time.
  */
 export function withRateLimit<Args extends FetchArguments, R extends HandlerResponse>(
@@ -47,7 +47,7 @@ export function withRateLimit<Args extends FetchArguments, R extends HandlerResp
 }
 
 /**
- * `withRateLimit` for several handlers that share their counts: `const limited = rateLimit({ limits })`, then
+ * Like `withRateLimit`, for several handlers that share counts: `const limited = rateLimit({ limits })`, then
  * `limited(handler)`.
  */
 export function rateLimit<Args extends FetchArguments = FetchArguments>(

@@ -20,7 +20,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Returns the response that replaces the problem body. The adapter adds the rate limit headers. */
+  /** Returns the response to send instead of the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 
@@ -31,7 +31,7 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
  *
  * In Node, Bun and Deno, the default key is the address of the connection's peer. Behind proxies, set `address`. On other
- * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` only works on Node. Errors,
+ * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` works only on Node. Errors,
  * such as `StoreUnavailableError`, are thrown and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {

@@ -19,9 +19,9 @@ export interface RateLimitOptions extends GuardOptions<[ctx: Context, next: Next
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
  *
- * The default key is the address in `ctx.ip`. Behind proxies, set the app's `proxy`, and `maxIpsCount` to the number of your
- * proxies. Without `maxIpsCount`, requests fail with `invalid_option`, because clients could spoof their address. Errors, such as
- * `StoreUnavailableError`, are thrown.
+ * The default key is the address in `ctx.ip`. Behind proxies, set the app's `proxy` to `true` and `maxIpsCount` to the number of
+ * your proxies. Without `maxIpsCount`, requests fail with `invalid_option`, because clients could spoof their address. Errors,
+ * such as `StoreUnavailableError`, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   checkRateLimit(options, GUARD_NAMES)
@@ -52,7 +52,7 @@ function clientAddress(ctx: Context): string | undefined {
 }
 
 function proxySetting({ app }: Context): string | undefined {
-  return app.proxy ? undefined : 'proxy and maxIpsCount of the app'
+  return app.proxy ? undefined : "the app's proxy and maxIpsCount"
 }
 
 async function deny(ctx: Context, denial: Denial, reply: NodeReply): Promise<unknown> {

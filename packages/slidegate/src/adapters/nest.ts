@@ -28,13 +28,13 @@ export {
 } from './nest/platform.ts'
 
 /**
- * The module for Nest on Express or Fastify. It limits all handlers, and handlers with `@RateLimit()` separately.
+ * The module for Nest on Express or Fastify. It limits all handlers together. `@RateLimit()` can set separate limits.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
- * The default key is the address in `request.ip`. List your proxies in the platform's `trust proxy` or `trustProxy`. If
+ * The default key is the address in `request.ip`. List your proxies in the platform's `trust proxy` or `trustProxy` setting. If
  * that setting trusts every client, requests fail with `invalid_option`, because clients could spoof their address. A
- * denial is a {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests
+ * denial is thrown as a {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests
  * without a handler aren't limited, because Nest doesn't call guards for them.
  */
 export class RateLimitModule implements OnModuleInit {
@@ -55,7 +55,7 @@ export class RateLimitModule implements OnModuleInit {
     return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
   }
 
-  /** Creates the module with a factory for its options, which can inject providers. */
+  /** Creates the module with a factory for its options. The factory can inject providers. */
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {

@@ -10,7 +10,7 @@ type Next = (error?: unknown) => void
 export interface RateLimitOptions extends GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]> {}
 
 /**
- * Returns middleware for servers of `node:http`, `node:https` and `node:http2`, and for Connect.
+ * Returns middleware for `node:http`, `node:https` and `node:http2` servers, and for Connect.
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))

@@ -1,4 +1,4 @@
-// The adapter for Socket.IO: limits the events of connections.
+// The adapter for Socket.IO: limits the events that clients emit.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'socket.io'
 import { mayBeTruncated, textOf } from '../http/client-address.ts'
@@ -33,17 +33,17 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events of each connection to a namespace, and handles them in order:
+ * Limits the events on each connection to a namespace, and handles them in order:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
  * A denied event isn't handled. The client receives a {@link DenialMessage}: as `{ error }` if it requested an acknowledgement,
- * otherwise in a `rate_limited` event. `onDenied` replaces both. `denied: 'drop'` and the `deny` list disconnect the client.
- * Events that are still unhandled when the client disconnects aren't charged.
+ * otherwise in a `rate_limited` event. `onDenied` replaces this response. `denied: 'drop'` and the `deny` list disconnect the
+ * client. Events that are still unhandled when the client disconnects aren't charged.
  *
- * Errors, such as `StoreUnavailableError`, fail the socket's middleware, so the event isn't handled and the socket emits `error`.
- * `onAny` listeners run before middleware, so they see denied events, too.
+ * Errors, such as `StoreUnavailableError`, are passed to the middleware's `next`, so the socket emits `error` instead of the
+ * event. `onAny` listeners run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {
   const open = limitMessages<Pick<ClientEvent<S>, 'socket'>, PendingEvent<S>>(options, {
@@ -62,7 +62,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
       { socket: limited },
       {
         handle: ({ next }, undo) => {
-          // Socket.IO handles the event in this tick, unless the client disconnected.
+          // Socket.IO handles the event in this tick, unless the client has disconnected.
           process.nextTick(() => {
             if (!socket.connected) undo()
           })

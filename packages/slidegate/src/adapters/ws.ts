@@ -1,4 +1,4 @@
-// The adapter for ws: limits the messages of connections.
+// The adapter for ws: limits the messages on connections.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RawData, WebSocket } from 'ws'
@@ -44,7 +44,7 @@ const POLICY_VIOLATION = 1008
 const INTERNAL_ERROR = 1011
 
 /**
- * Limits the messages of each connection of a `WebSocketServer`, and handles them in order:
+ * Limits the messages on each connection to a `WebSocketServer`, and handles them in order:
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] })
  *     wss.on('connection', (socket, request) => {
@@ -52,12 +52,12 @@ const INTERNAL_ERROR = 1011
  *     })
  *
  * A denied message isn't handled. Unless you set `onDenied`, the client receives a {@link DenialMessage} as JSON.
- * `denied: 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for its
- * limits to have room, up to `maxPending` messages are read, because a paused socket doesn't report a disconnect.
+ * `denied: 'drop'` terminates the connection. Reading pauses while a message is being decided. While a message waits until
+ * its limits allow it, up to `maxPending` messages are read, because a paused socket doesn't report a disconnect.
  * Messages that are unhandled when the connection closes aren't charged.
  *
- * Connections of clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with
- * 1011. The socket emits it as `error`, or logs it if there is no listener.
+ * Connections from clients in `deny` are closed with code 1008. An error, such as `StoreUnavailableError`, closes the connection
+ * with code 1011. The socket emits the error as `error`. If there is no listener, the error is logged.
  *
  * To limit new connections, use `slidegate/node` for the server's `upgrade` event.
  */

@@ -7,7 +7,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
 const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`)
 
-/** Whether the text is four decimal numbers without leading zeros, as in Node's `isIPv4`. */
+/** Whether the text is an IPv4 address without leading zeros. Agrees with Node's `isIPv4`. */
 export function isIPv4(text: string): boolean {
   return IPV4.test(text)
 }
@@ -31,10 +31,10 @@ export function readAddress(address: string): Address | undefined {
 }
 
 /**
- * Removes the zone id of an IPv6 address and rewrites dotted bytes in hexadecimal.
+ * Removes the zone id from an IPv6 address and rewrites dotted bytes in hexadecimal.
  *
- * The URL parser would accept octal and hexadecimal bytes. It would also treat `::1.2.3.4` as IPv4-mapped, but not `::102:304`,
- * which is the same address.
+ * Otherwise, ipaddr.js would accept bytes such as `010` and `0x10`. It would also treat `::1.2.3.4` as IPv4-mapped, but not
+ * `::102:304`, which is the same address.
  */
 function hexadecimal(address: string): string | undefined {
   const [bare = ''] = address.split('%', 1)
@@ -56,7 +56,7 @@ export type Network = readonly [Address, number]
  * @throws {SlidegateError} `invalid_option`
  */
 export function parseNetwork(text: unknown, of: string): Network {
-  checkThat(typeof text === 'string', `a network in ${of}`, text, 'a string')
+  checkThat(typeof text === 'string', `an entry in ${of}`, text, 'a string')
   const [address = '', bits, more] = text.split('/')
   const read = readAddress(address)
   const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
@@ -64,7 +64,7 @@ export function parseNetwork(text: unknown, of: string): Network {
   const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
   if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
     throw wrongValue(
-      `a network in ${of}`,
+      `an entry in ${of}`,
       text,
       'a network such as 10.0.0.0/8 or 2001:db8::/32, or an address',
     )
@@ -84,7 +84,7 @@ function checkHost(text: string, of: string, [address, prefix]: Network): void {
   )
 }
 
-/** A set of networks. A lookup costs one step per distinct prefix length, not per network. */
+/** A set of networks. A lookup takes one step per distinct prefix length, not per network. */
 export class Networks {
   readonly #byPrefix = { ipv4: new Map<number, Set<string>>(), ipv6: new Map<number, Set<string>>() }
 

@@ -11,12 +11,12 @@ import { isIPv4, readAddress } from './addresses.ts'
 /** The shared key for callers whose address is missing or invalid. */
 export const UNKNOWN_ADDRESS = 'unknown'
 
-/** Options of {@link addressKey}. */
+/** Options for {@link addressKey}. */
 export interface AddressKeyOptions {
   /**
-   * Number of leading bits of an IPv6 address in the key, from 1 to 128. A client can use any address in its network, so the key
-   * is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, a single
-   * subnet.
+   * How many leading bits of an IPv6 address the key includes, from 1 to 128. A client can use any address in its network, so
+   * the key is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, a
+   * single subnet.
    */
   readonly ipv6Prefix?: number
 }
@@ -91,7 +91,7 @@ export function apiKeyKey(apiKey: string | null | undefined): string {
 const MAX_EMAIL = 320
 
 /**
- * Returns `email:` and the normalized address: in NFKC, trimmed and lowercased. Returns `email` if the address is empty, longer
+ * Returns `email:` and the address, trimmed, lowercased and normalized to NFKC. Returns `email` if the address is empty, longer
  * than 320 characters or not a string.
  */
 export function emailKey(email: unknown): string {

@@ -23,9 +23,9 @@ export type AddressHeader = 'x-forwarded-for' | 'forwarded' | (typeof PLATFORM_H
 
 const HEADERS: readonly string[] = ['x-forwarded-for', 'forwarded', ...PLATFORM_HEADERS]
 
-/** Options of {@link clientAddress}: the trusted proxies and the header that they set. */
+/** Options for {@link clientAddress}: the trusted proxies and the header that they set. */
 export interface ClientAddressOptions extends AddressKeyOptions {
-  /** Your proxies, see {@link Trust}. No other address is trusted. */
+  /** Your proxies (see {@link Trust}). No other address is trusted. */
   readonly trust: Trust
   /**
    * The header that your proxies set, in lower case. Default: `x-forwarded-for`.
@@ -49,7 +49,7 @@ export interface AddressedRequest {
 /** Node versions with CVE-2026-58044 drop headers beyond this number, which may include a proxy's. */
 const MAX_HEADERS = 1000
 
-/** Whether Node may have dropped headers of the request. */
+/** Whether Node may have dropped headers from the request. */
 export function mayBeTruncated({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
   const namesAndValues = rawHeaders ?? raw?.rawHeaders ?? []
   return namesAndValues.length >= 2 * MAX_HEADERS
@@ -68,9 +68,9 @@ const MAX_FORWARDED = 4096
  * first address that isn't trusted, or the last one if all are. The key is {@link addressKey} of that address.
  *
  * The key is `UNKNOWN_ADDRESS` if an address is missing or invalid, if a `Forwarded` header is malformed, or if the request has
- * 1,000 headers or more. A Unix socket has no address, so `trust` must be a number there.
+ * 1,000 headers or more. Connections over a Unix socket have no address, so `trust` must be a number for them.
  *
- * With a number, every peer is trusted. Use a number only if no one except your proxies can connect.
+ * If `trust` is a number, every peer is trusted. Use a number only if no one except your proxies can connect.
  *
  * @throws {SlidegateError} `invalid_option`, including for settings that let callers choose their key
  */
@@ -103,7 +103,7 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   checkThat(given === undefined || HEADERS.includes(given), 'header', given, right)
   if (given !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw invalidOption(
-      `header is ${show(given)}, but no proxy is trusted to set it; list your proxies in the option trust`,
+      `header is ${show(given)}, but no proxy is trusted to set it; list your proxies in the trust option`,
       given,
     )
   }

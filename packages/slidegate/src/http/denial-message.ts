@@ -14,7 +14,7 @@ export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
   readonly status: 429
-  /** Active bans and blocks, then exhausted limits. Absent if `disclose` is `false`. */
+  /** Names of active bans and blocks, then of exhausted limits. Absent if `disclose` is `false`. */
   readonly 'violated-policies'?: readonly string[]
 }
 
@@ -71,7 +71,7 @@ export interface DenialResponse {
   readonly body: string
 }
 
-/** Options of {@link denialOf}. */
+/** Options for {@link denialOf}. */
 export interface DenialOptions {
   /** The request's `Accept` header. */
   readonly accept?: string | undefined

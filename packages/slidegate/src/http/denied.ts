@@ -128,8 +128,8 @@ export class Waiters<Key extends AnyKey> {
   /**
    * Resolves to the final decision, or `undefined` if the client disconnected.
    *
-   * A disconnected client's request isn't charged. If the queue is full, a request is admitted only if there is room for it and
-   * for all requests before it.
+   * A disconnected client's request isn't charged. If the queue is full, a request is admitted only if enough units remain
+   * after the requests ahead of it.
    */
   async decide(
     key: Key,
@@ -165,7 +165,7 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** Returns the denial of a request that stops waiting. Any room that frees up goes to the requests ahead of it. */
+  /** Returns the denial for a request that stops waiting. Units that become available go to the requests ahead of it. */
   async #denial(key: Key, options: LimiterCallOptions | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, options)
     const { expectedWaitMs } = this.#limiter.waiting(key)

@@ -56,7 +56,7 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
 /** The error for a missing address. Without an error, all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
-    "the platform reports no client address; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
+    "the platform reports no client address; set key or address (such as { trust: 1, header: 'cf-connecting-ip' })",
   )
 }
 
@@ -131,7 +131,7 @@ export async function watchResponse<R extends HandlerResponse>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // Reads headers from the Response, because Node doesn't return them once they are sent.
+    // Reads headers from the Response, because Node no longer returns them after they are sent.
     whenOver(outgoing, (sent) => onFinished({ ...sent, header }))
     answer = await handle()
     return answer
@@ -151,7 +151,7 @@ export async function watchResponse<R extends HandlerResponse>(
   return new Response(watchBody(body, finish), answer as Response)
 }
 
-/** Wraps a stream, which is still read on demand, and calls back at its end. */
+/** Wraps a stream and calls back when it ends. The stream is still read on demand. */
 function watchBody(body: ReadableStream, finish: (isComplete: boolean) => void): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream(

@@ -1,8 +1,8 @@
 // The guard that all adapters share: it turns a request into a verdict. A binding reads a framework's requests.
 //
 // The steps, in order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`, then the limiter. The guard calls
-// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting request. A step only
-// creates a promise if it has to wait.
+// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting request. A step
+// creates a promise only if it has to wait.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -51,7 +51,7 @@ export interface Binding<Args extends HandlerArguments> extends SetupBinding<Arg
   address(...args: Args): string | undefined
   /** Returns the address of the connection's peer, or `undefined` if it's unknown. */
   peer(...args: Args): string | undefined
-  /** Whether the runtime may have dropped headers of the request. Default: never. */
+  /** Whether the runtime may have dropped headers from the request. Default: never. */
   isTruncated?(...args: Args): boolean
   /** Returns a signal that is aborted when the client disconnects. Called only if a request has to wait. */
   signal(...args: Args): AbortSignal
@@ -77,7 +77,7 @@ export type Denial =
   /** Close the connection, which the client may already have closed. */
   | { readonly action: 'drop' }
 
-/** Decides a request. Returns a promise only if an async function or an external store is involved. */
+/** Decides whether to admit a request. Returns a promise only if an async function or an external store is involved. */
 export type Guard<Args extends HandlerArguments> = (...args: Args) => Verdict | PromiseLike<Verdict>
 
 const UNLIMITED: Verdict = { headers: [] }
@@ -89,7 +89,7 @@ const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
  * The guard throws or rejects if a function in the options does, if the key or cost is invalid, or if the store is unavailable.
  * Such failures are errors, not denials.
  *
- * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
+ * @throws {SlidegateError} `invalid_option`, or any error from `createLimiter`
  */
 export function createGuard<Args extends HandlerArguments>(
   options: GuardOptions<Args>,
@@ -223,7 +223,7 @@ function setOf(format: HeaderFormat, decision: Decision): HeaderSet {
   return { format, isDenial: !decision.allowed, headers: write(decision) }
 }
 
-/** Decides without a promise if the limiter can decide synchronously. */
+/** Returns a function that decides. It returns no promise if the limiter can decide synchronously. */
 function decider(
   limiter: Limiter<AnyKey>,
 ): (key: AnyKey, options?: LimiterCallOptions) => Decision | PromiseLike<Decision> {
@@ -251,7 +251,7 @@ function treatments<Args extends HandlerArguments>(
   return () => treatment
 }
 
-/** Finds the client's address with the `address` option, or through the framework. */
+/** Finds the client's address, using the `address` option or the framework. */
 function addressed<Args extends HandlerArguments>(
   { address }: GuardOptions<Args>,
   binding: Binding<Args>,

@@ -14,7 +14,7 @@ export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 interface Format {
   readonly names: readonly string[]
   readonly write: (decision: Decision) => readonly Header[]
-  /** How to read the remaining units. Only set for formats that can describe just one limiter. */
+  /** How to read the remaining units. Set only for formats that can describe just one limit. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
@@ -54,8 +54,8 @@ export interface HeaderAccess {
 }
 
 /**
- * Sets headers on a response that may already have headers from earlier limiters. Formats that are lists are joined; in
- * other formats, only the tighter limit is kept.
+ * Sets headers on a response that may already have headers from earlier limiters. Lists are joined; in formats without
+ * lists, only the tighter limit is kept.
  */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
   for (const set of sets) place(set, on, set.isDenial, false)
@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response has a tighter limit. If limits are equal, the earlier limiter's headers are kept. */
+/** Whether the response has a tighter limit. If the limits are equal, the earlier limiter's headers are kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -104,7 +104,7 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
-/** Joins two lists. Omits the earlier limiter's times if the later limiter denied the request. */
+/** Joins two lists. Omits the earlier limiter's wait times if the later limiter denied the request. */
 function joined(earlier: string, later: string, laterDenies: boolean): string {
   return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
 }
@@ -152,8 +152,8 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
  * `t` is the number of seconds until a limit's full quota is available. On a denial, only the limits that denied the request have
- * a `t`: the seconds until the same request fits, at most `Retry-After`. An active ban is listed before the limits, as a policy
- * without quota:
+ * a `t`: the seconds until that limit would allow the same request, at most `Retry-After`. An active ban is listed before the
+ * limits, as a policy with a quota of 0:
  *
  *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60
  *     RateLimit: "ip.ban";r=0;t=600, "ip.burst";r=100
@@ -215,7 +215,7 @@ function banTime({ retryAfterMs, blockedMs = 0 }: Decision): string {
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {
   if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
-  // A wait time would be misleading if another limit never admits the request.
+  // A wait time would be misleading if another limit will never admit the request.
   if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return ''
   return `;t=${seconds(limit.retryAfterMs)}`
 }
@@ -266,8 +266,7 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 /**
  * Returns `X-RateLimit-Limit`, `-Remaining` and `-Reset` for the same limit as {@link draft7Headers}.
  *
- * `X-RateLimit-Reset` is in whole seconds since the epoch, by the store's clock, as in express-rate-limit and on
- * GitHub.
+ * As in express-rate-limit and on GitHub, `X-RateLimit-Reset` is in whole seconds since the epoch. It uses the store's clock.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)

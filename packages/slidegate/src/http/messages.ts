@@ -1,4 +1,4 @@
-// Limits the messages of WebSocket-like connections: the options, and a queue per connection that keeps their order.
+// Limits messages on WebSocket-like connections: the options, and a queue per connection that keeps messages in order.
 import { invalidOption, type Names, show } from '../errors.ts'
 import { type DenialMessage, denialMessageOf } from './denial-message.ts'
 import { type Binding, createGuard, type Guard, type Verdict } from './guard.ts'
@@ -30,16 +30,16 @@ export interface ConnectionBinding<Connection>
   id(connection: Connection): string
 }
 
-/** Starts to limit the messages of a connection. Returns `undefined` if its client is in `deny`. */
+/** Starts limiting a connection's messages. Returns `undefined` if its client is in `deny`. */
 export type Open<Connection, Message> = (
   connection: Connection,
   carrier: Carrier<Message>,
 ) => MessageQueue<Message> | undefined
 
 /**
- * Limits the messages of connections with the guard that all adapters share.
+ * Limits messages on connections, with the guard that all adapters share.
  *
- * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
+ * @throws {SlidegateError} `invalid_option`, or any error from `createLimiter`
  */
 export function limitMessages<Connection, Message extends Connection>(
   options: MessageOptions<Message>,
@@ -57,7 +57,7 @@ export function limitMessages<Connection, Message extends Connection>(
         rest.onDenied ??
         ((decision, message, queue) =>
           queue.carrier.notify(denialMessageOf(decision, rest.disclose), message)),
-      // Unhandled messages aren't charged. If the refund fails, the charge expires with the window.
+      // Messages that aren't handled are refunded. If the refund fails, the charge expires with the window.
       refundIf: ({ isComplete }) => !isComplete,
       onSettleError: () => {},
     },
@@ -108,13 +108,13 @@ export interface Carrier<Message> {
   drop(): void
   fail(error: Error, message: Message): void
   /**
-   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first message waits
-   * until its limits have room, rather than for a decision.
+   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first message is waiting
+   * until its limits allow it, rather than for a decision.
    */
   pace(held: number, isWaiting: boolean): void
 }
 
-/** Decides the messages of a connection one by one. */
+/** Decides a connection's messages one by one. */
 export class MessageQueue<Message> {
   readonly carrier: Carrier<Message>
   readonly #guard: Guard<[message: Message, queue: MessageQueue<Message>]>
@@ -147,7 +147,7 @@ export class MessageQueue<Message> {
     this.#pace()
   }
 
-  /** Called when a message must wait until its limits have room. The signal is aborted when the client disconnects. */
+  /** Called when a message must wait until its limits allow it. The signal is aborted when the client disconnects. */
   wait(): AbortSignal {
     this.#isWaiting = true
     this.#pace()

@@ -33,7 +33,7 @@ function hangUp(res: NodeResponse): AbortSignal {
   return controller.signal
 }
 
-/** Calls back when the response was sent or the client disconnected. */
+/** Calls back when the response has been sent or the client has disconnected. */
 export function whenOver(
   res: NodeResponse,
   onFinished: (response: FinishedResponse) => void,
@@ -73,7 +73,7 @@ function whenClosed(res: NodeResponse, callback: () => void): void {
   if (socket !== undefined) stops.push(onClose(socket, once))
 }
 
-/** The callbacks of each response or socket. They share one listener, because Node warns about more than ten. */
+/** The callbacks for each response or socket. They share one listener, because Node warns about more than ten. */
 const listeners = new WeakMap<NodeResponse | Socket, Set<() => void>>()
 
 /** Calls back on `close`. Returns a function that unsubscribes. */
@@ -93,7 +93,7 @@ function onClose(closing: NodeResponse | Socket, callback: () => void): () => vo
 
 /** A response that hasn't been sent. Its methods set its headers, answer the request or close the connection. */
 export interface Reply extends HeaderAccess {
-  /** Calls back when the response was sent or the client disconnected. */
+  /** Calls back when the response has been sent or the client has disconnected. */
   whenOver(onFinished: (response: FinishedResponse) => void): void
   /** Responds to a denied request. The headers are already set. */
   answer(answer: DenialResponse): unknown
@@ -163,7 +163,7 @@ export abstract class FrameworkReply<Own extends Fields> implements Reply {
   abstract answer(answer: DenialResponse): unknown
 }
 
-/** Closes the connection. With HTTP/2, it only closes the stream, because other streams share the connection. */
+/** Closes the connection. With HTTP/2, closes only the stream, because other streams share the connection. */
 export function drop(res: NodeResponse): void {
   if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
   else res.destroy()
@@ -175,7 +175,7 @@ const HTTP2_CANCEL = 8
 type Next = (error?: Error) => void
 
 /**
- * Calls the guard and carries out its verdict. Calls `next` for admitted requests and with errors.
+ * Calls the guard and carries out its verdict. Calls `next` for admitted requests, and with any error.
  *
  * Returns no promise, because Express 5 would pass its rejection to `next` again.
  */
@@ -229,7 +229,7 @@ function failing(next: Next): (reason: unknown) => void {
 
 function ignore(): void {}
 
-/** Returns Connect middleware. It calls `next` for admitted requests and with errors. */
+/** Returns Connect middleware. It calls `next` for admitted requests, and with any error. */
 export function connect<Req, Res extends NodeResponse, Next extends (error?: unknown) => void>(
   guard: Guard<[req: Req, res: Res, next: Next]>,
 ): (req: Req, res: Res, next: Next) => void {

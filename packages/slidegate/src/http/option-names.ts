@@ -28,7 +28,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   identifier: 'slidingWindow({ name, ... })',
   ipv6Subnet: 'address: { trust, ipv6Prefix }',
   validate: 'warnings',
-  allowList: 'allow for networks, or skip',
+  allowList: 'allow (for networks) or skip',
   redis: 'store: redisStore(client)',
   storage: 'store: redisStore(client)',
   nameSpace: 'name',

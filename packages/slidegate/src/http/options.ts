@@ -27,7 +27,7 @@ export interface FinishedResponse {
   header(name: string): string | undefined
 }
 
-/** Selects responses whose charge is refunded. */
+/** Selects the responses after which the charge is refunded. */
 export type RefundIf<Args extends HandlerArguments> =
   | 'successful'
   | 'failed'
@@ -48,15 +48,15 @@ export interface GuardOptions<Args extends HandlerArguments> {
    * The name of the limiter created from `limits`. Limiters with the same name and store share their counts. Default: `default`.
    */
   readonly name?: string
-  /** The limits of each key, or a function that returns them. */
+  /** The limits for each key, or a function that returns them. */
   readonly limits?:
     | readonly Limit[]
     | ((key: string, request: Args[0]) => readonly Limit[] | Promise<readonly Limit[]>)
-  /** The store of the limiter created from `limits`. Default: a memory store. */
+  /** The store for the limiter created from `limits`. Default: a memory store. */
   readonly store?: Store
   /**
    * Returns the key to limit, or an object of keys if the limiter has `dimensions`. If it returns no key, the request fails with
-   * `invalid_key`. To exempt requests, use `skip`. Default: the client's address, see `addressKey`.
+   * `invalid_key`. To exempt requests, use `skip`. Default: the client's address (see `addressKey`).
    */
   readonly key?: (request: Args[0]) => AnyKey | Promise<AnyKey>
   /**
@@ -78,7 +78,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /** The action for denied requests, or a function that returns the action. Default: `reject`. */
   readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy | Promise<DeniedPolicy>)
   /**
-   * The rate limit headers of responses. Default: `draft-11`.
+   * The rate limit headers on responses. Default: `draft-11`.
    * - `draft-11`: `RateLimit` and `RateLimit-Policy` with all limits
    * - `draft-7`: the same headers, with the tightest limit only
    * - `draft-6`: `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`
@@ -100,8 +100,8 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /** Called for each admitted request, before its handler. Use it to pass the decision to the handler. */
   readonly onAllowed?: (decision: Decision, ...args: Args) => unknown
   /**
-   * Selects the responses after which the charge is refunded. If the client disconnected, a response is neither successful nor
-   * failed.
+   * Selects the responses after which the charge is refunded. If the client disconnected, a response counts as neither
+   * successful nor failed.
    * - `successful`: status below 400, for example to limit only failed logins
    * - `failed`: status 400 or above
    * - a function: responses for which it returns `true`
@@ -178,7 +178,7 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
     // Anything that isn't a limit is rejected later, by createLimiter.
     if (isForHandlers(limit)) {
       throw invalidOption(
-        `the limit ${show(limit.name)} can't be used in middleware, which passes no values and releases no slots; call its limiter in a handler`,
+        `the limit ${show(limit.name)} can't be used in middleware, which can't pass values or release slots; call its limiter in a handler`,
         limit.name,
       )
     }

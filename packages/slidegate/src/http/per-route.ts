@@ -12,19 +12,19 @@ import {
   limiterFrom,
 } from './options.ts'
 
-/** The options of the routes in an app or in a part of it. */
+/** The options for the routes in an app or in part of one. */
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
-  /** The default name and store of routes with their own limits. */
+  /** The default name and store for routes with their own limits. */
   #name: string | undefined
   #store: Store | undefined
   readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()
 
   /**
-   * @param around the defaults of all routes
+   * @param around the defaults for all routes
    * @param mayLack whether the defaults may omit limits
-   * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
+   * @throws {SlidegateError} `invalid_option`, or any error from `createLimiter`
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
     const lacks = mayLack && around.limits === undefined && around.limiter === undefined
@@ -37,13 +37,13 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 
-  /** The options of routes without their own, or `undefined` if those routes aren't limited. */
+  /** The options for routes that have none of their own. `undefined` if those routes aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
 
   /**
-   * Merges a route's options with the defaults. The requests of a route with its own limits are counted separately, by
+   * Merges a route's options with the defaults. Requests to a route with its own limits are counted separately, by
    * default under a name derived from the route. A route without limits shares the app's limits.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
@@ -82,7 +82,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 }
 
-/** Returns the name of a route. HEAD gets the same name as GET, so that both share their counts. */
+/** Returns the name of a route. HEAD gets the same name as GET, so that they share counts. */
 export function routeName(method: string | readonly string[], url: string): string {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
   return `${[...methods].sort().join(',')} ${url}`

@@ -76,6 +76,6 @@ function warner(): (error: unknown) => void {
     if (hasWarned) return
     hasWarned = true
     const message = error instanceof Error ? error.message : show(error)
-    console.warn(`slidegate: can't refund or charge after a response: ${message}`)
+    console.warn(`slidegate: couldn't refund or charge after a response: ${message}`)
   }
 }

@@ -4,7 +4,7 @@ import { warn } from '../runtime/platform.ts'
 import { addressKey } from './caller-keys.ts'
 import type { GuardOptions, HandlerArguments } from './options.ts'
 
-/** How many requests of a guard are checked. Later requests aren't slowed down. */
+/** How many requests each guard checks. Later requests aren't slowed down. */
 const CHECKED = 10_000
 
 const FORWARDING = ['x-forwarded-for', 'forwarded']
@@ -13,13 +13,13 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Omitted if there is no such setting. */
+  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Omitted if the framework has no such setting. */
   proxySetting?(...args: Args): string | undefined
-  /** Whether several calls may intentionally share a request, as GraphQL resolvers do. Default: false. */
+  /** Whether a request may intentionally pass the guard several times, as with GraphQL resolvers. Default: false. */
   readonly sharesRequests?: boolean
 }
 
-/** Checks the first requests of a guard. */
+/** Checks a guard's first requests. */
 export interface SetupChecks<Args extends HandlerArguments> {
   /** @param address the client's address from the framework, used as a key or in a list */
   addressed(address: string | undefined, args: Args): void
@@ -27,7 +27,7 @@ export interface SetupChecks<Args extends HandlerArguments> {
   charged(key: AnyKey, args: Args): void
 }
 
-/** Returns the checks of a guard, or `undefined` if warnings are off. */
+/** Returns the checks for a guard, or `undefined` if warnings are off. */
 export function setupChecks<Args extends HandlerArguments>(
   limiter: { readonly name: string },
   options: GuardOptions<Args>,

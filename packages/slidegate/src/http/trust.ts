@@ -23,7 +23,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Minimum prefix lengths of trusted networks. Shorter prefixes would include public addresses. */
+/** Minimum prefix lengths for trusted networks. Shorter prefixes would include public addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
 /** Private networks with prefixes shorter than `MIN_PREFIX`. */
@@ -45,7 +45,7 @@ function networksOf(text: unknown): readonly Network[] {
   const network = parseNetwork(text, `trust (which also accepts ${Object.keys(NAMED).join(', ')})`)
   if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
     throw invalidOption(
-      `trust includes ${text}, a public range: clients in it could spoof their address; list your proxies only`,
+      `trust includes ${text}, a public range: clients in it could spoof their address; list only your proxies`,
       text,
     )
   }
@@ -133,12 +133,12 @@ function chainOf(stranger: string): object {
   return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }
 }
 
-/** See `proxySetting` of a binding. */
+/** Implements a binding's `proxySetting`. */
 export function expressProxySetting(app: { get(setting: 'trust proxy'): unknown }): string | undefined {
   return app.get('trust proxy') === false ? "app.set('trust proxy', 1)" : undefined
 }
 
 /** Fastify sets `ips` on a request only if it trusts a proxy. */
 export function fastifyProxySetting(request: object): string | undefined {
-  return (request as { readonly ips?: unknown }).ips === undefined ? 'trustProxy: 1 of Fastify' : undefined
+  return (request as { readonly ips?: unknown }).ips === undefined ? "Fastify's trustProxy: 1" : undefined
 }

@@ -1,4 +1,4 @@
-// Turns the caller's input into ops, and the store's outcomes into decisions.
+// Turns the caller's input into operations (ops) for the store, and the store's outcomes into decisions.
 import type { Decision } from '../decision.ts'
 import { type Names, SlidegateError, show } from '../errors.ts'
 import type { Announcer } from '../events.ts'
@@ -65,7 +65,7 @@ export class Requests {
     return decision
   }
 
-  /** Decides a common request on a store in this process. Returns `undefined` if the request needs an op. */
+  /** Decides a common request without an op, if the store is in this process. Returns `undefined` for other requests. */
   #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
     const isNamed = options?.requestId !== undefined || options?.value !== undefined
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
@@ -129,7 +129,7 @@ export class Requests {
     return decision
   }
 
-  /** All denied requests of one op get copies of the same decision. */
+  /** All denied requests in an op get copies of the same decision. */
   #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
     if (outcome !== this.#lastDenied?.outcome) {
       this.#lastDenied = { outcome, decision: decisionOf(op, outcome, outcome.admitted) }
@@ -158,13 +158,13 @@ const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) =>
   reject: forget,
 }
 
-/** The executor of all promises. A separate closure for each promise would create garbage. */
+/** The executor for all promises. A separate closure for each promise would create garbage. */
 function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
   kept.resolve = resolve
   kept.reject = reject
 }
 
-/** A request that waits for its decision. A store may answer before `promise` is called. */
+/** A request that is waiting for its decision. A store may answer before `promise` is called. */
 export class ConsumeCall implements Call {
   isSettled = false
   decision: Decision | undefined
@@ -200,7 +200,7 @@ export class ConsumeCall implements Call {
     try {
       this.decision = this.#requests.decide(this.op, outcomes[0] as ConsumeOutcome, position)
     } catch (error) {
-      // Throwing here would abort the other calls of the batch.
+      // Throwing here would abort the other calls in the batch.
       this.reject(error)
       return
     }

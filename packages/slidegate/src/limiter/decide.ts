@@ -31,7 +31,7 @@ function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): v
   throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
-/** Returns the denial of a request for a blocked or banned key. It may be the request that caused the ban. */
+/** Returns the denial for a request whose key is blocked or banned. It may be the request that caused the ban. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -123,7 +123,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
 >
 
 /**
- * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: requests that fit each limit.
+ * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: how many requests fit in each.
  */
 export function decisionBy(
   limits: readonly Limit[],
@@ -149,7 +149,7 @@ export function decisionBy(
     const { name, shadow } = limit
     const free = Math.max(0, limit.limit - usedOf(numbers, i))
     const taken = costs === undefined ? cost : costs[i]!
-    // An enforced limit is charged for all admitted requests. A shadow limit is charged only for those that fit it.
+    // An enforced limit is charged for all admitted requests. A shadow limit is charged only for those that fit within it.
     const fitting = shadow && taken > 0 ? Math.min(admitted, rooms![i]!) : admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken

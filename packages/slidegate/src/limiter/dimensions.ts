@@ -16,10 +16,10 @@ export interface OneKey {
 
 type LimitsFunction = (key: string, request: unknown) => readonly Limit[]
 
-/** The limits of each key, or a function that returns them. */
+/** The limits for each key, or a function that returns them. */
 export type LimitsOption = readonly Limit[] | LimitsFunction
 
-/** The rules for the keys of one dimension. */
+/** The rules for the keys in one dimension. */
 export interface Rules {
   readonly limits: LimitsOption
   readonly ban?: BanOptions | undefined
@@ -27,21 +27,21 @@ export interface Rules {
   readonly isOverridable?: boolean
 }
 
-/** How many limit sets are cached for a function. Most functions return the same few sets. */
+/** How many limit sets are cached per limits function. Most functions return the same few sets. */
 const MAX_SETS = 1024
 
 /** A dimension of keys and its limits. A limiter without dimensions has a single unnamed dimension. */
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
-  /** The limits of every key. `undefined` if a function returns them. */
+  /** The limits for every key. `undefined` if a function returns them. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** Maps the limits of a set, as text, to the set. The least recently used is first. */
+  /** Maps the limits of a set, as text, to the set. The least recently used set is first. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   constructor(limiter: string, name: string | undefined, rules: Rules) {
@@ -87,7 +87,7 @@ export class Dimension {
     const reserved = [banName(this.limiter, 'ban'), banName(this.limiter, 'block')]
     const name = set.limits.find(({ name }) => reserved.includes(name))?.name
     const isFree = name === undefined || this.bareOf('') === undefined
-    const right = 'another, because deniedBy uses it for bans and blocks'
+    const right = 'different, because deniedBy uses it for bans and blocks'
     checkThat(isFree, 'the name', name, right, 'duplicate_limit')
     return set
   }
@@ -116,12 +116,12 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limit sets of all dimensions, except sets that a function returns. */
+  /** The limit sets for all dimensions, except sets that a function returns. */
   get sets(): LimitSet[] {
     return this.dimensions.flatMap(({ set }) => set ?? [])
   }
 
-  /** The limit set of every key, if there are no dimensions and no limits function. */
+  /** The limit set for every key, if there are no dimensions and no limits function. */
   get set(): LimitSet | undefined {
     return this.#only?.set
   }
@@ -133,7 +133,7 @@ export class KeyLimits {
     return this.keysOf(key, hasAll).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** The key of each dimension, except `null` keys. */
+  /** The key in each dimension, except `null` keys. */
   keysOf(key: Partial<AnyKey>, hasAll = true): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.encoding.key(key) }]
@@ -174,7 +174,7 @@ export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
 
-/** Returns a string that identifies a key of a limiter or dimension. */
+/** Returns a string that identifies a key in a limiter or dimension. */
 export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }

@@ -17,16 +17,16 @@ export interface LimitExplanation extends LimitDecision {
   /**
    * The time of the oldest charge or slot renewal that counts.
    *
-   * In epoch milliseconds by the store's clock. Only set for kinds that store times. The time may be off by the length
-   * of a lease. After a change of the window, it may be off by the difference in length.
+   * In epoch milliseconds by the store's clock. Only set for limits that store times. It may be off by the length of a
+   * lease. After the window's length was changed, it may be off by the difference.
    */
   readonly oldestAtMs?: number
-  /** Used units that will be free after `afterMs`, in up to eleven steps. At the last step, all are free. */
+  /** When used units become free, in up to eleven steps. After `afterMs`, `units` of them are free. The last step frees all. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
    * With the `charges` option: the latest charges that count, oldest first.
    *
-   * Only set for kinds that store times. Charges within one `precisionMs` are merged. Lists at most 512 charges, or
+   * Only set for limits that store times. Charges within one `precisionMs` are merged. Lists at most 512 charges, or
    * fewer if there are many limits. A concurrency slot has the time of its last renewal.
    */
   readonly charges?: readonly ListedCharge[]
@@ -44,7 +44,7 @@ export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** The maximum number of charges to list per limit. `undefined` if the caller didn't request them. */
+/** The maximum number of charges to list per limit. `undefined` if the caller doesn't want a list. */
 export function chargesAsked(charges: unknown, parts: readonly Part[]): number | undefined {
   checkThat(charges === undefined || typeof charges === 'boolean', 'charges', charges, 'true or false')
   return charges === true ? mostCharges(parts) : undefined
@@ -61,7 +61,7 @@ export interface Explanation {
   /** Whether a request of this cost would be allowed now. */
   readonly allowed: boolean
   readonly cost: number
-  /** The names of active bans and blocks, then of enforced limits without room. */
+  /** The names of active bans and blocks, then those of enforced limits without room. */
   readonly deniedBy: readonly string[]
   /** Milliseconds until the request would be allowed; `Infinity` if it never will be. */
   readonly retryAfterMs: number

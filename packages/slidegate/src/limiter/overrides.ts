@@ -24,7 +24,7 @@ import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
 /** New numbers for a limit. Omitted numbers keep their declared values. */
 export interface LimitChange {
-  /** Units per window, for all kinds except token buckets. */
+  /** Units per window, for all limits except token buckets. */
   readonly limit?: number
   /** Length of a sliding window. Can't be changed with `log: 'zset'` or `'stream'`, where each window length has its own log. */
   readonly window?: Duration
@@ -49,7 +49,7 @@ export interface OverrideOptions {
   readonly ttl?: Duration | undefined
 }
 
-/** The override of a key. */
+/** A key's override. */
 export interface Override {
   /** The caller's key. With `hashKeys`: its stored form. */
   readonly key: string
@@ -63,21 +63,21 @@ export interface Override {
   readonly expiresInMs?: number
   /** Milliseconds until the block ends, or `Infinity` if it never does. Omitted if the key isn't blocked. */
   readonly blockedMs?: number
-  /** Names in `limits` that have no effect. The key has no such limit now, or the numbers don't fit it. */
+  /** Names in `limits` that have no effect. The key has no such limit now, or the limit can't have these numbers. */
   readonly unused?: readonly string[]
 }
 
 /**
- * Changes the limits of individual keys, exempts keys, or blocks them.
+ * Changes the limits for individual keys, exempts keys, or blocks them.
  *
- * Each decision reads the key's override, so a change applies to the next request in every process. The key's usage still counts.
- * A block expires independently of the numbers: neither affects the other.
+ * Each decision reads the key's override, so a change takes effect from the next request, in every process. The key's usage
+ * still counts. A block expires independently of the numbers: neither affects the other.
  *
- * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written nevertheless.
+ * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written anyway.
  */
 export interface Overrides<Key> {
   /**
-   * Replaces a key's numbers or exemption, or blocks it. Takes a key of one dimension.
+   * Replaces a key's numbers or exemption, or blocks the key. Takes a key in one dimension.
    *
    * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key` and `invalid_limit`.
    *   Limits without a `name` are rejected, too, because their default name changes with the numbers
@@ -87,7 +87,7 @@ export interface Overrides<Key> {
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
   /** Removes the key's override, including a block. Resolves to whether there was one. */
   delete(key: Key): Promise<boolean>
-  /** Lists all overrides, page by page. May miss changes made while it runs. */
+  /** Lists all overrides, page by page. May miss changes made while it is running. */
   list(): AsyncIterable<Override>
 }
 
@@ -145,7 +145,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     }
   }
 
-  /** @param blockMs 0 also removes bans */
+  /** @param blockMs 0 removes the block and any ban */
   async block(key: Partial<AnyKey>, blockMs: number): Promise<void> {
     await this.#write(this.#blockable(key), { blockMs })
   }
@@ -255,14 +255,14 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
 
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
-/** Makes all checks that don't depend on the limit. */
+/** Checks everything that doesn't depend on the limit. */
 function numbersIn(name: string, change: unknown, known: readonly string[] = FIELDS): LimitNumbers {
   if (name !== ONLY) parseName(name)
   const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []
   const unknown = fields.find((field) => !known.includes(field))
   if (fields.length === 0 || unknown !== undefined) {
     const what = unknown === undefined ? `is ${show(change)}` : `has ${show(unknown)}`
-    throw invalid(`the override of ${show(name)} ${what}; it can change ${known.join(', ')}`, change)
+    throw invalid(`the override for ${show(name)} ${what}; it can change ${known.join(', ')}`, change)
   }
   const { limit, window, capacity, refill } = change as LimitChange
   return {
@@ -286,7 +286,7 @@ function numbersFor(limit: Limit, change: unknown): LimitNumbers {
     const isTooFine = error instanceof SlidegateError && error.code === 'invalid_precision'
     if (!isTooFine || windowMs < limit.precisionMs) throw error
     const precision = redeclare(declared, { ...(change as LimitChange), precision: undefined }).precisionMs
-    const most = `with a precision of ${limit.precisionMs} ms, the maximum limit of ${show(name)} is ${MAX_RECORDS}`
+    const most = `with a precision of ${limit.precisionMs} ms, the maximum limit for ${show(name)} is ${MAX_RECORDS}`
     const right = `for more, declare it with precision: ${precision}, which resets its counts`
     throw invalid(`${most}; ${right}`, change)
   }

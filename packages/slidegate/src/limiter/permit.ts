@@ -1,4 +1,4 @@
-// Permits: slots of a concurrency limit that are renewed until released.
+// Permits: slots of a concurrency limit that are renewed until they are released.
 import type { Decision } from '../decision.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
@@ -17,11 +17,11 @@ import { chargedBy, chargeOf } from './refund.ts'
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Aborted if the permit expires or its key is reset. Stop the work: another caller may get the units. */
+  /** Aborted if the permit expires or its key is reset. Stop the work: another caller may get the permit's units. */
   readonly signal: AbortSignal
-  /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
+  /** Renews the permit now. Resolves to whether it was still held. Rejects if the store doesn't answer. */
   extend(): Promise<boolean>
-  /** Releases the units once. Resolves to whether they were held. If the call rejects, the units expire after `ttl`. */
+  /** Releases the units, once. Resolves to whether they were still held. If the call rejects, they expire after `ttl`. */
   release(): Promise<boolean>
 }
 
@@ -44,7 +44,7 @@ const MAX_TURN_MS = 1000
 /** Maximum concurrent renewals. If there were more, each would take longer and might miss its deadline. */
 const MAX_RENEWING = 64
 
-/** The held permits of a limiter. One timer renews them all, a few at a time. */
+/** A limiter's held permits. One timer renews them all, a few at a time. */
 export class Permits {
   readonly #ask: Ask
   #ttlMs = MAX_WINDOW_MS

@@ -1,4 +1,4 @@
-// Remembers the charge of a decision, and refunds it.
+// Remembers the charge behind a decision, and refunds it.
 import { type Decision, isCounted, type Source } from '../decision.ts'
 import { isObject, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -23,16 +23,16 @@ export interface Charge {
   readonly cost: number
   readonly atMs: number
   readonly source: Source
-  /** Replaces `atMs` and `source`, see {@link ConsumeOutcome.debits}. */
+  /** Replaces `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log of all parts was charged. Omitted if all logs with the role `count` were charged. */
+  /** Whether each log, across all parts, was charged. Omitted if all logs with the role `count` were charged. */
   readonly charged?: readonly boolean[] | undefined
-  /** Units not yet returned. */
+  /** Units that can still be refunded. */
   left: number
   askedAtMs?: number
 }
 
-/** Data shared by all charges of a limiter's fast path. */
+/** Data shared by all charges that a limiter's fast path makes. */
 export interface FastPathCharges {
   readonly limiter: object
   readonly set: LimitSet
@@ -54,8 +54,8 @@ class Returned {
   }
 }
 
-// Stores the charge in a private field of the decision, which otherwise stays plain data. Other code can't forge it. A WeakMap
-// would do the same, but cost many times as much as the decision.
+// Stores the charge in a private field of the decision, which otherwise stays plain data. Other code can't forge a charge. A
+// WeakMap would do the same, but cost many times as much as the decision itself.
 class Charged extends Returned {
   #charge: Charge | FastCharge
 
@@ -81,7 +81,7 @@ export function remember(decision: Decision, charge: Charge | FastCharge): void 
   new Charged(decision, charge)
 }
 
-/** Returns the charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
+/** Returns the charge behind a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
   return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
@@ -101,7 +101,7 @@ export function chargeBy(
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/** Returns which logs the store charged, or `undefined` for all. Shadow limits without room weren't charged. */
+/** Returns which logs the store charged, or `undefined` if it charged all. Shadow limits without room weren't charged. */
 function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
   const isRepeat = repeats !== undefined
   if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
@@ -119,7 +119,7 @@ function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, de
   })
 }
 
-/** Uses a loop, because this runs for each admitted request. A callback is slower. */
+/** Uses a loop, because this runs for each admitted request. A callback would be slower. */
 function haveAllRoom(limits: Decision['limits']): boolean {
   for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed) return false
   return true
@@ -134,7 +134,7 @@ export function chargedBy({ source, debits }: Charge): Pick<RefundOp, 'source' |
   return { ...(source === 'fallback' && { source }), ...(debits !== undefined && { debits }) }
 }
 
-/** Whether a failed op never left the process, so it certainly had no effect. */
+/** Whether a failed op never left the process, and so had no effect. */
 export function isUnsent(error: unknown): boolean {
   return error instanceof StoreUnavailableError && (error.reason === 'down' || error.reason === 'overload')
 }
@@ -157,18 +157,18 @@ export function returnable(
   const isSame = keys.length === parts.length && keys.every((key, i) => key === parts[i]!.key)
   if (!isSame) throw invalid(`the decision belongs to a different key than ${show(keys[0])}`, keys[0])
   if (parseUnits(units, 'invalid_refund') > cost) {
-    throw invalid(`cannot return ${units} units: only ${cost} were charged`, units)
+    throw invalid(`cannot refund ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
-    const why = 'a limit stores each request separately, so return all of them'
-    throw invalid(`cannot return ${units} of ${cost} units: ${why}`, units)
+    const why = 'a limit stores each request separately, so refund all of them'
+    throw invalid(`cannot refund ${units} of ${cost} units: ${why}`, units)
   }
   return charge
 }
 
-/** Refunds up to `units`. Resolves to how many were returned: the minimum of all enforced limits. */
+/** Refunds up to `units`. Resolves to how many were refunded: the minimum over all enforced limits. */
 export async function returnUnits(ask: Ask, charge: Charge, units: number): Promise<number> {
-  // Subtracts the units before the call, so that concurrent refunds don't return the same units twice.
+  // Subtracts the units before the call, so that concurrent calls don't refund the same units twice.
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked

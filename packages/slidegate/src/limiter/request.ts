@@ -18,8 +18,8 @@ export interface RequestNames {
   /**
    * Identifies the request, like an idempotency key. A non-empty string of up to 64 KiB.
    *
-   * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets the
-   * first answer again. A repeat that costs more is rejected with `reused_request_id`. Don't let callers
+   * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once, and each repeat
+   * gets the first answer. A repeat that costs more is rejected with `reused_request_id`. Don't let callers
    * choose ids: a caller who sends the id of an admitted request is admitted. Required by `concurrency`
    * limits. Default for other limits: a random id.
    */
@@ -31,7 +31,7 @@ export interface RequestNames {
 /** The options that every request takes. */
 export const COST_NAMES: Names<Record<'cost' | 'request', unknown>> = { cost: true, request: true }
 
-/** The options of `consume`. */
+/** Options for `consume`. */
 export const REQUEST_NAMES: Names<Record<'cost' | 'request' | keyof RequestNames, unknown>> = {
   ...COST_NAMES,
   ...{ requestId: true, value: true },
@@ -102,7 +102,7 @@ export class RequestNamer {
     const { requestId, value, cost = 1 } = options ?? {}
     const valued = limitOfValues(parts)
     if (valued === undefined && value !== undefined) {
-      const message = 'no limit of this limiter counts values; add one with distinct()'
+      const message = 'no limit in this limiter counts values; add one with distinct()'
       throw new SlidegateError('invalid_value', message, value)
     }
     if (requestId !== undefined) return { requestId: this.#parsedId(requestId, parts), mayRepeat: true }
@@ -116,14 +116,14 @@ export class RequestNamer {
 
   #parsedId(requestId: string, parts: readonly Part[]): string {
     if (!keep(parts, 'request') && !keep(parts, 'holder')) {
-      const message = "no limit of this limiter stores request ids; add one with log: 'zset'"
+      const message = "no limit in this limiter stores request ids; add one with log: 'zset'"
       throw new SlidegateError('invalid_request_id', message, requestId)
     }
     return this.#encoding.key(requestId, 'requestId', 'invalid_request_id')
   }
 }
 
-/** Whether any limit keeps entries. Uses a loop, because this runs for each request. A callback is slower. */
+/** Whether any limit keeps entries. Uses a loop, because this runs for each request. A callback would be slower. */
 export function areKept(parts: readonly Part[]): boolean {
   for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
   return false
@@ -145,13 +145,13 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether a limit can be used only in handlers. Such a limit needs to know a request's end or its value. */
+/** Whether a limit can be used only in handlers. It needs to know when a request ends, or the request's value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'
 }
 
-/** Returns the name of the limit that counts distinct values. Such a limit is the limiter's only one. */
+/** Returns the name of the limit that counts distinct values. Such a limit is always the limiter's only limit. */
 function limitOfValues(parts: readonly Part[]): string | undefined {
   const { keeps, limits } = parts[0]!.set
   return keeps.has('value') ? limits[0]!.name : undefined

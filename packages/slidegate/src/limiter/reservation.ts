@@ -13,7 +13,7 @@ import { areKept, parseUnits } from './request.ts'
 
 /** The result of settling a reservation. */
 export interface Settlement {
-  /** Units returned: the minimum of all enforced limits, excluding units that have left the window. */
+  /** Units refunded: the minimum over all enforced limits, excluding units that have left the window. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
@@ -33,7 +33,7 @@ export interface Reservation {
   /**
    * Replaces the estimate with the actual units, 0 or more.
    *
-   * Returns unused units, or charges more units, even beyond the limits. Rejects with `invalid_reservation` if the reservation
+   * Refunds unused units, or charges more units, even beyond the limits. Rejects with `invalid_reservation` if the reservation
    * was denied, expired, settled or canceled. After a `StoreUnavailableError`, the reservation may have been settled.
    */
   settle(actual: number): Promise<Settlement>
@@ -44,7 +44,7 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its unique name in the store, which ends with the units. `''` if the reservation was decided without the store. */
+  /** The reservation's unique name in the store, which ends with the units. `''` if it was decided without the store. */
   readonly name: string
   readonly charged: readonly (readonly string[])[]
   readonly instants: readonly number[]
@@ -64,9 +64,9 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   let place = 0
   const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
-  // A fallback stores no reservations.
+  // Fallbacks don't store reservations.
   const isStored = source === 'store'
-  // From now on, only a settlement may return the units. A refund would return them a second time.
+  // From now on, only a settlement may refund the units. Otherwise, they could be refunded twice.
   if (isStored) charge.left = 0
   return { key, units, name: isStored ? name : '', charged, instants }
 }
@@ -130,7 +130,7 @@ export class Reservations {
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
-      const what = `a limit of ${show(this.#limiter)} stores each request separately`
+      const what = `a limit in ${show(this.#limiter)} stores each request separately`
       throw invalidOption(`${what}; reserve() only supports limits that store totals`, this.#limiter)
     }
     const reservation = `${randomText(12)}.${cost}`
@@ -142,7 +142,7 @@ export class Reservations {
     const claim = claimOf(key, reservation!, decision)
     let isOver = !allowed
     const settle = async (actual: number): Promise<Settlement> => {
-      if (isOver) throw invalid('the reservation was denied, or is already settled or cancelled', actual)
+      if (isOver) throw invalid('the reservation was denied, settled or canceled', actual)
       const op = settleOp(parts, claim, actual)
       // The store allows only one settlement. This object tracks reservations that aren't in the store.
       isOver = claim.name === ''
@@ -175,7 +175,7 @@ export class Reservations {
       return { returned: 0, added }
     }
     const { settled, returned } = await this.#ask(op)
-    if (!settled) throw invalid('the reservation is already settled or cancelled, or expired', claim.name)
+    if (!settled) throw invalid('the reservation is already settled, canceled or expired', claim.name)
     const logs = parts.flatMap(({ set }) => set.logs)
     const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)
     return { returned: counting.length === 0 ? 0 : Math.min(...counting), added: Math.max(0, actual - units) }

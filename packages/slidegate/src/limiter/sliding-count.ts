@@ -20,17 +20,17 @@ import { outcomesOf } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Part, PeekOp, Store } from '../stores/store.ts'
 import { RequestNamer } from './request.ts'
 
-/** Options of `slidingCount`. */
+/** Options for `slidingCount`. */
 export interface SlidingCountOptions
   extends Pick<CommonOptions, 'timeoutMs' | 'breaker' | 'logger' | 'hashKeys'> {
   /** How long a unit counts, from 10 ms to 366 days. */
   readonly period: Duration
-  /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
+  /** Namespace for the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
   /** The step by which the period slides. Default: 1 ms for periods up to 65 s, otherwise 1/65,536 of the period. */
   readonly precision?: Duration
   /**
-   * How the log of a key is stored. Default: `packed`.
+   * How a key's log is stored. Default: `packed`.
    *
    * With `zset`, at most the newest 10,000 units count. With `stream`, at most the newest 10,000 additions count, and other
    * programs can read them. Both have a precision of 1 ms.
@@ -44,7 +44,7 @@ export interface SlidingCountOptions
  * Counts units per key over a sliding period.
  *
  * Methods reject with a {@link SlidegateError} for invalid input, and with a `StoreUnavailableError` if the store doesn't answer.
- * A rejected `add` may have counted nevertheless.
+ * A rejected `add` may have been counted anyway.
  */
 export interface SlidingCount {
   readonly name: string
@@ -53,10 +53,11 @@ export interface SlidingCount {
   /**
    * Adds `n` units (default: 1), and resolves to the new count.
    *
-   * `n` is an integer from 1 to 2^40, or to 10,000 with another `log`. Rejects with `invalid_cost`.
+   * `n` is an integer from 1 to 2^40, or to 10,000 with a `log` other than `packed`. For other values, rejects with
+   * `invalid_cost`.
    */
   add(key: string, n?: number): Promise<number>
-  /** Resolves to the units added within the last period. */
+  /** Resolves to the number of units added within the last period. */
   get(key: string): Promise<number>
   /** Like `add`, but without a promise. Needs a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
   addSync(key: string, n?: number): number
@@ -83,7 +84,7 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key with more than 2^46 units drops the oldest ones. The result of `add` still includes the units that it pushes out. A full
+ * A key with more than 2^46 units drops the oldest ones. The result of `add` still includes the units that it pushed out. A full
  * memory store drops the least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_limit` (`log`), `invalid_name`, `invalid_option`

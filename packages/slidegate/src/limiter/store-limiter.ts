@@ -196,7 +196,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
-      const what = `no limit of the limiter ${show(this.name)} stores its requests separately`
+      const what = `no limit in the limiter ${show(this.name)} stores its requests separately`
       throw invalidOption(`${what}; add one with log: 'zset'`, key)
     }
     const { lists } = await this.#ask({ type: 'list', parts })
@@ -279,7 +279,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   #checkOverridable(): void {
     if (this.#isOverridable) return
-    const what = `the limiter ${show(this.name)} doesn't support overrides and blocks`
+    const what = `the limiter ${show(this.name)} doesn't support overrides or blocks`
     throw invalidOption(`${what}; create it with overrides: true`, this.name)
   }
 

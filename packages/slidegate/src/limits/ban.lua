@@ -1,7 +1,7 @@
 -- The twin of ban.ts. A ban isn't a limit: it denies all requests while the key is blocked.
 --
 -- Words (numbers that the process sends): the number of logs before this one in its part. The number of denials that
--- cause a ban, and the period in which they must occur. The time after a ban until its level is reset. The lengths of
+-- cause a ban, and the period in which they must occur. The time after a ban until the level is reset. The lengths of
 -- the first ban, the second ban and so on.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by each write to the time until nothing in the log counts, plus slack.
@@ -69,7 +69,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Shifts all times. Each is then as far away as it was at the last write.
+-- Shifts all times. Each is then as far from now as it was from the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end

@@ -11,17 +11,21 @@ import { ObjectLogs } from './logs.ts'
 
 /** Blocks a key after too many denials. */
 export interface BanOptions {
-  /** How many denials cause a ban, an integer from 1 to 1000. Denials of a blocked key don't count. */
+  /** How many denials cause a ban, an integer from 1 to 1000. Denials while the key is blocked don't count. */
   readonly after: number
   /** The period in which denials are counted, from 10 ms to 366 days. */
   readonly within: Duration
   /**
    * How long the key is blocked, from 10 ms to 366 days.
    *
-   * Pass one duration, or up to 32 for the first ban, the second and so on. The last one applies to all later bans.
+   * Pass one duration, or an array of up to 32: for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
-  /** How long after a ban the level is reset, from 10 ms to 366 days. Default: the longest of `for`. */
+  /**
+   * How long a ban is remembered after it ends, from 10 ms to 366 days. Default: the longest of `for`.
+   *
+   * A ban within this time gets the next duration in `for`.
+   */
   readonly forgetAfter?: Duration
 }
 
@@ -62,7 +66,7 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** The parameters of an exhausted limit of 1. A full memory store keeps the keys of such limits. */
+/** The parameters of an exhausted limit of 1. A full memory store doesn't evict keys with exhausted limits. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 interface Ban {
@@ -93,7 +97,7 @@ const banKind: Kind<Ban, BanParams> = {
 
   newest: (ban) => ban.stampMs,
 
-  /** Shifts all times. Each is then as far away as it was at the last write. */
+  /** Shifts all times. Each is then as far from now as it was from the last write. */
   restamp(ban, _params, nowMs) {
     const shifted = (atMs: number) => (atMs === 0 ? 0 : Math.max(0, atMs + nowMs - ban.stampMs))
     ban.blockedUntilMs = shifted(ban.blockedUntilMs)
@@ -147,7 +151,7 @@ const banKind: Kind<Ban, BanParams> = {
   },
 }
 
-/** When the ban has ended, the level is reset and no denial counts. */
+/** The time from which there is no ban, no level and no denial that counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
   return Math.max(blockedUntilMs, levelUntilMs, (denialsMs.at(-1) ?? -within) + within)
 }

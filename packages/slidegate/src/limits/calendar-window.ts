@@ -1,8 +1,8 @@
 // A kind of limit: a count per calendar window, such as a local day.
 //
 // Redis doesn't know time zones, but its clock decides which window is current. So an op contains the start and end
-// times of the current window, the two windows before it and the two after it. If the clocks differ by more than that,
-// the script rejects the op.
+// times of the current window, the two windows before it and the two after it. If the two clocks differ by more than
+// two windows, the script rejects the op.
 
 import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'

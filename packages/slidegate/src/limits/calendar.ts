@@ -8,22 +8,22 @@ import { type NameOptions, wrong } from './declare.ts'
 /** The units of calendar windows. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
 
-/** The options of `calendarWindow`. */
+/** Options for `calendarWindow`. */
 export interface CalendarWindowOptions extends NameOptions {
   /** Units allowed per window, an integer from 1 to 2^40. */
   readonly limit: number
   /**
    * The length of a window: local hours, days, ISO weeks (from Monday) or months.
    *
-   * A change of the local clock, such as daylight saving time, ends an hour, and makes a day shorter or longer. The limit's
-   * `windowMs` is nominal: 24 hours for a day, 31 days for a month. The default name is like `10000-per-month`.
+   * A change to the local clock, such as daylight saving time, ends an hour, and makes a day shorter or longer. The limit's
+   * `windowMs` is nominal: 24 hours for a day, 31 days for a month. A default name looks like `10000-per-month`.
    */
   readonly unit: CalendarUnit
   /**
-   * An IANA time zone such as `Europe/Berlin`, or an offset such as `+05:30`. Default: `UTC`. This process's time zone data is
-   * used.
+   * An IANA time zone such as `Europe/Berlin`, or an offset such as `+05:30`. Default: `UTC`. Uses this
+   * process's time zone data.
    *
-   * The clock of Redis determines the current window. If it differs from this process's clock by more than two windows,
+   * The Redis server's clock determines the current window. If it differs from this process's clock by more than two windows,
    * requests fail as if the store were unavailable, with the reason `invalid_state`.
    */
   readonly timeZone?: string
@@ -57,9 +57,9 @@ interface Window {
 /**
  * The windows of a local calendar, without gaps. Finding one is slow, so they are cached.
  *
- * - An hour starts at each full hour of the local clock, and whenever that clock is changed. A change of half an hour
- *   leaves an hour of 30 minutes.
- * - A day starts at the first local time of its date. If the clock is later set back over midnight, the day continues. Weeks
+ * - An hour starts at each full hour of the local clock, and whenever that clock is changed. A change by half an hour
+ *   leaves one hour with only 30 minutes.
+ * - A day starts at the first local time of its date. If the clock is later set back across midnight, the day continues. Weeks
  *   start on Monday, and months start on their first day. A date that the time zone skips has no window.
  */
 export class Calendar {
@@ -67,7 +67,7 @@ export class Calendar {
   /** The time zone in its IANA spelling, or an offset. */
   readonly timeZone: string
   readonly nominalMs: number
-  /** The latest windows found, newest first. */
+  /** Cached windows, most recently found first. */
   #known: readonly Window[] = []
   #edges: readonly number[] = []
 
@@ -86,7 +86,7 @@ export class Calendar {
     return this.#windowAt(ms).endMs
   }
 
-  /** Returns the edges of the window at an instant. Includes those of two windows before and two after it. */
+  /** Returns the edges of the window at an instant. Also returns those of the two windows before it and the two after it. */
   edgesAround(ms: number): readonly number[] {
     const startMs = this.startOf(ms)
     if (this.#edges[AROUND] === startMs) return this.#edges
@@ -131,7 +131,7 @@ function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month
     date = NEXT[unit](date, 1)
     const endMs = beginningOf(date, local.timeZoneId)
     if (endMs > ms) return { startMs, endMs }
-    // The clock was set back over midnight, so the next date had already started.
+    // The clock was set back across midnight, so the next date had already started.
     startMs = endMs
   }
 }

@@ -6,14 +6,14 @@ import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 import type { Log } from './limit-set.ts'
 
-/** The options of a concurrency limit. */
+/** Options for a concurrency limit. */
 export interface ConcurrencyOptions extends NameOptions {
   /** Maximum units held at the same time, an integer from 1 to 10,000. */
   readonly limit: number
   /**
    * How long units are held without a renewal, from 10 ms to 366 days. `acquire` renews them every third of this time.
    *
-   * A shorter time frees a crashed process's units sooner, and puts more load on the store.
+   * A shorter time frees a crashed process's units sooner, but puts more load on the store.
    */
   readonly ttl: Duration
 }
@@ -23,7 +23,7 @@ export interface ConcurrencyOptions extends NameOptions {
  *
  * Units are held until they are released, or until `ttl` after the last renewal. A late release never frees another holder's
  * units. Use `limiter.acquire`, or `consume` with a `requestId` to release. `retryAfterMs` is the time until enough
- * units are free if no unit is renewed or released before.
+ * units are free if no unit is renewed or released before then.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration` (for `ttl`), `invalid_name`
  */

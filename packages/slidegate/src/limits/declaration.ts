@@ -40,13 +40,13 @@ export function declarationOf(limit: Limit): Declaration {
 const TEXT = /^(?:([^=]*)=)?(\d{1,16})\/(\w+)$/
 
 /**
- * Creates sliding windows from text: `10/1s, 600/1h`, or with names `burst=10/1s, hourly=600/1h`.
+ * Creates sliding windows from text: `10/1s, 600/1h` or, with names, `burst=10/1s, hourly=600/1h`.
  *
  * ```ts
  * const limiter = createLimiter({ limits: limitsOf('10/1s, 600/1h') })
  * ```
  *
- * @throws {SlidegateError} `invalid_limit` for other text, and the errors of `slidingWindow`
+ * @throws {SlidegateError} `invalid_limit` for other text, and the errors that `slidingWindow` throws
  */
 export function limitsOf(text: string): readonly Limit[] {
   checkThat(typeof text === 'string', 'the text', text, "text such as '10/1s, 600/1h'", 'invalid_limit')
@@ -61,9 +61,9 @@ function limitIn(text: string): Limit {
 }
 
 /**
- * Creates a limit from its declaration, or a sliding window from text such as `100/1m`. Validates it like untrusted input.
+ * Creates a limit from its declaration, or a sliding window from text such as `100/1m`. The input is validated.
  *
- * @throws {SlidegateError} `invalid_limit` for an unknown kind, and the errors of the function that creates the limit
+ * @throws {SlidegateError} `invalid_limit` for an unknown kind, and the errors from the function that creates the limit
  */
 export function limitOf(declaration: unknown): Limit {
   if (typeof declaration === 'string') return limitIn(declaration)

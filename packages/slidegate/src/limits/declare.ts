@@ -25,14 +25,14 @@ export interface NameOptions {
   /**
    * The limit's name in decisions, headers and metrics: 1 to 64 characters from `A-Z a-z 0-9 . _ -`.
    *
-   * Default: a name such as `100-per-1m`. Required if two limits of a limiter would have the same name.
+   * Default: a name such as `100-per-1m`. Required if two limits in a limiter would have the same name.
    */
   readonly name?: string
   /** Counts and reports but never denies, to try out a limit on live traffic. Default: false. */
   readonly shadow?: boolean
 }
 
-/** Options of kinds that limit units per window. */
+/** Options for limits on units per window. */
 export interface LimitOptions extends NameOptions {
   /** Units allowed per window, an integer from 1 to 2^40. */
   readonly limit: number
@@ -45,7 +45,7 @@ export interface Origin {
   /** The limit as it was declared. */
   readonly limit: Limit
   readonly make?: (options: never) => Limit
-  /** Its complete options as plain JSON, with the name of `make` as `kind`. */
+  /** The limit's complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
   /** Whether the limit has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean
@@ -79,7 +79,7 @@ export function showNoLimit(value: unknown, remedy: string): string {
     : `${show(value)}; ${remedy}`
 }
 
-/** Declares a limit again with other options. Throws the errors of the function that created it. */
+/** Declares a limit again with other options. Throws the same errors as the function that created it. */
 export function redeclare(limit: Limit, changes: object): Limit {
   const { make, options } = originOf(limit)
   const { kind: _, ...own } = options as { readonly kind: string }
@@ -137,7 +137,7 @@ export function checkDeclaration<Options extends NameOptions>(
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
 }
 
-/** Checks options of a kind that limits units per window. `names` are the kind's own options. */
+/** Checks the options for a limit on units per window. `names` are the options that only its kind has. */
 export function parseLimitOptions<Options extends LimitOptions>(
   options: Options,
   names: Names<Omit<Options, keyof LimitOptions>>,

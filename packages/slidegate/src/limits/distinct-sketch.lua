@@ -1,10 +1,10 @@
 -- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
 -- Words (numbers that the process sends): the length of a sub-window, the limit.
--- Answer: -1 minus the number of values that count. After all answers, the same two times as in packed-window.lua.
+-- Answer: -1 minus the number of values that count. After all answers come the same two times as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches the result.
 -- An earlier log's sketch is removed before its place is reused.
--- TTL: the length of all sub-windows plus slack, set for the log and its sketch when a sub-window begins.
+-- TTL: the length of all sub-windows plus slack, set for the log and the new sketch when a sub-window begins.
 -- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
@@ -21,7 +21,7 @@ local function sketch_of(key, place)
 end
 
 --- before
--- Returns the number of values since the sub-window that is `age` before the newest one, or nil and an error.
+-- Returns the number of values added since the sub-window `age` places before the newest began, or nil and an error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
@@ -32,7 +32,7 @@ end
 
 --- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
--- Without a log, there are no sub-windows that count.
+-- If there is no log, no sub-window counts.
 local precision = words[p + 1]
 local stamp, turn = -SUB_WINDOWS * precision, 0
 if raw ~= '' then
@@ -57,7 +57,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster migrates the slot, keys may already be on another server. Writing such a key here would block the migration.
+  -- While a Cluster migrates the slot, some keys may already be on another server. Writing those here would block the migration.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))
@@ -99,7 +99,7 @@ if mine > 0 or is_restamped and not is_look then
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis evicted was created again, without a TTL. With the `clock` option, the time left is unknown.
+    -- If Redis evicted a sketch, PFADD created it again, without a TTL. With the `clock` option, the time left is unknown.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end

@@ -1,9 +1,9 @@
-// Limits on distinct values. A log has an entry per value, or sketches that estimate their number.
+// Limits on distinct values. A log has an entry per value, or sketches that estimate the number of values.
 //
 // For sketches, time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values
-// since it began. The usage is the count of the oldest HyperLogLog whose sub-window still counts. The memory store
-// keeps the values, each with the sub-window in which it was last seen. A sketch can't distinguish known values from
-// new ones, so a key at its limit denies both.
+// added since that sub-window began. The usage is the count of the oldest HyperLogLog whose sub-window still counts. The
+// memory store keeps the values, each with the sub-window in which it was last seen. A sketch can't distinguish known
+// values from new ones, so a key at its limit denies both.
 
 import { startOf } from '../runtime/duration.ts'
 import { mapKey } from '../runtime/hash.ts'
@@ -13,13 +13,13 @@ import type { Kind, Limit, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
 
 export interface DistinctOptions extends LimitOptions {
-  /** Maximum distinct values per window: 1 to 10,000, or to 1,000,000 with `approximate`. */
+  /** Maximum distinct values per window: 1 to 10,000, or up to 1,000,000 with `approximate`. */
   readonly limit: number
   /**
    * Estimates the number of values, for limits up to a million. Default: false.
    *
-   * Uses at most 160 kB of Redis per key. The standard error is 0.81%: about 2% more or fewer values may be allowed. A value
-   * counts for 1 to 1.1 windows. A key at its limit is denied even for known values. In the decision on a known value,
+   * Uses at most 160 kB of Redis memory per key. The standard error is 0.81%: about 2% more or fewer values may be allowed. A
+   * value counts for 1 to 1.1 windows. A key at its limit is denied even for known values. In the decision on a known value,
    * `remaining` is one too low. `list` returns no values.
    */
   readonly approximate?: boolean
@@ -28,7 +28,7 @@ export interface DistinctOptions extends LimitOptions {
 /**
  * Limits the distinct values in any window of this length.
  *
- * For example, it limits the accounts that an address logs in to. The count is exact unless you set
+ * For example, it can limit how many accounts an address logs in to. The count is exact unless you set
  * {@link DistinctOptions.approximate}. A value counts if a request with it was admitted within the window. A
  * known value costs nothing; a new value costs one unit. A refund doesn't remove the value.
  *
@@ -53,7 +53,7 @@ const distinctKind = entryWindowKind('d', 'value')
 /** Maximum limit, and maximum number of values that the memory store keeps per key. */
 export const MAX_VALUES = 1_000_000
 
-/** Sub-windows that count: the current one and ten before it. */
+/** Sub-windows that count: the current one and the ten before it. */
 const SUB_WINDOWS = 11
 
 interface Values {
@@ -128,7 +128,7 @@ function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): num
   return (startOf(nowMs, precision) - stamp) / precision
 }
 
-/** How many sub-windows before the newest still count. Negative if the newest doesn't count. */
+/** How many sub-windows before the newest one still count. Negative if even that one doesn't. */
 function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }

@@ -3,7 +3,7 @@
 -- Words (numbers that the process sends): the window, the kind of the entries (see below), the limits.
 -- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
--- TTL: the window plus slack, set by some of the charges and renewals.
+-- TTL: the window plus slack, set by some charges and renewals.
 -- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units.
 -- Further charges push out the oldest ones, which doesn't affect any limit.
 
@@ -20,7 +20,7 @@ local RESERVATION = 4
 local NO_ENTRIES = 'not a log of entries'
 
 --- shared
--- Returns the units of an entry that counts.
+-- Returns the number of units in an entry that counts.
 local function units_of(key, entry, cut)
   local least, above = 1, 2
   local function is_there(unit)
@@ -201,7 +201,7 @@ end
 
 function entry_window.refund(log, words, p, now, at_ms, units, entry)
   local entries, stamp, held = words[p + 2], entry_window.find(log, words, p, now, entry)
-  -- Holders and reservations may have been renewed.
+  -- Holders and reservations may have been renewed, which changes their stamps.
   if entries == VALUE or held ~= units or entries < HOLDER and stamp ~= at_ms then return 0 end
   entry_window.remove(log.key, entry, units)
   if stamp == log.stamp then

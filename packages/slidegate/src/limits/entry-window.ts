@@ -11,7 +11,7 @@ export const MAX_ENTRIES = 10_000
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
-/** Maximum entries in a stream that a refund rewrites. In a longer stream, only the newest can be refunded. */
+/** The longest stream that a refund rewrites, in entries. In a longer one, only the newest entry can be refunded. */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
@@ -31,7 +31,7 @@ const ENTRY_BYTES = 256
 /** The kinds of entries, as numbers for entry-window.lua. */
 const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
 
-/** Creates a kind whose log names start with `prefix`. Each window length has its own log, with a precision of 1 ms. */
+/** Creates a kind of limit whose log names start with `prefix`. Each window length has its own log, with a precision of 1 ms. */
 export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
   return {
     tag,
@@ -108,7 +108,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       let left = most
       for (const entry of Array.from(entries.values()).reverse()) {
         if (left === 0 || !counts(entry, params, nowMs)) break
-        // A record is one charge. Any other entry is a charge per unit.
+        // A record is one charge. Any other entry is one charge per unit.
         const units = are === 'record' ? entry.units : Math.min(entry.units, left)
         charges.push({ atMs: entry.atMs, units })
         left -= are === 'record' ? 1 : units
@@ -140,7 +140,7 @@ function counts({ atMs }: Entry, { windows }: LogParams, nowMs: number): boolean
 
 let records = 0
 
-/** Adds an entry, or moves the one with this name to now. */
+/** Adds an entry, or sets the time of the one with this name to now. */
 function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }: Charge): void {
   const place = are === 'record' ? `${records++}` : mapKey(name)
   const kept = log.entries.get(place)?.units ?? Math.min(units, MAX_ENTRIES)
@@ -148,7 +148,7 @@ function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }:
   log.entries.set(place, { name, units: kept, atMs: nowMs })
   log.units += kept
   log.stamp = nowMs
-  // A forced charge drops the oldest entries if there are too many. This affects no limit.
+  // A forced charge drops the oldest entries if there are too many. This doesn't affect any limit.
   for (const [oldest, entry] of log.entries) {
     const size = are === 'record' ? log.entries.size - 1 : log.units - entry.units
     if (size < MAX_ENTRIES) return
@@ -161,7 +161,7 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** Returns the map key of a record, or an empty string. */
+/** Returns the map key of a record, or `''` if there is no such record. */
 function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string {
   for (const [place, entry] of entries) {
     if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
@@ -169,7 +169,7 @@ function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string
   return ''
 }
 
-/** Whether a record can be refunded. If there are too many, only the newest can be. */
+/** Whether a record can be refunded. If the log has too many records, only the newest one can be. */
 function canBeRewritten({ entries }: EntryLog, { records }: LogParams, place: string): boolean {
   return entries.size <= rewritable(records) || Array.from(entries.keys()).at(-1) === place
 }

@@ -23,7 +23,7 @@ export interface FixedWindowOptions extends LimitOptions {
  *
  * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length,
  * around the end of a window. With `first-hit`, the maximum is `2 * limit - 1`. Limits with the same windows
- * share their count. For calendar windows, see `calendarWindow` of `slidegate/calendar`.
+ * share their count. For calendar windows, see `calendarWindow` in `slidegate/calendar`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -31,7 +31,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
   const { limit, windowMs } = parseLimitOptions(options, { align: true })
   const { align = 'epoch' } = options
   if (align !== 'epoch' && align !== 'first-hit') {
-    const calendars = 'For hours, days, weeks and months use calendarWindow() of slidegate/calendar'
+    const calendars = 'For hours, days, weeks and months use calendarWindow() in slidegate/calendar'
     throw wrong('align', align, `'epoch' or 'first-hit'. ${calendars}`)
   }
   const made = { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align }
@@ -114,7 +114,7 @@ function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams,
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)
 }
 
-/** When the window whose first charge was at `since` ends. */
+/** The end of the window whose first charge was at `since`. */
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
   return (fromFirstHit ? since : startOf(since, precision)) + precision

@@ -1,16 +1,16 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
 // Some logs belong to no limit:
-// - `ban`: if it blocks the key, the request is denied, and limits are only read to report them. If the limits deny,
-//   the ban counts the denial in the same step. So requests for such a key are never merged or leased, and their
-//   denials are never cached.
-// - `reservations`: an entry per reservation, whose name contains the units. If the entry doesn't exist, the
+// - `ban`: if it blocks the key, the request is denied, and the limits are read only to report their usage. If the
+//   limits deny a request, the ban counts the denial in the same step. So requests for a key that can be banned are
+//   never merged or leased, and their denials are never cached.
+// - `reservations`: an entry per reservation. The entry's name contains the units. If the entry doesn't exist, the
 //   reservation can't be settled.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 
-/** The purpose of a log. Limits read `count` logs, and requests are charged to them. For the others, see above. */
+/** The purpose of a log. Limits read `count` logs, and requests are charged to them. For the other roles, see above. */
 export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
@@ -66,7 +66,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   return { limiter, limits, logs, keeps, isOverridable: false }
 }
 
-/** A limit on distinct values must be the only one. It charges one unit per request, whatever the cost. */
+/** A limit on distinct values must be its limiter's only limit. It charges one unit per request, whatever the cost. */
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return

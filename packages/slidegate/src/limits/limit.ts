@@ -1,8 +1,8 @@
-// THE contract of a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
+// THE contract for a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
 
 /** Numbers that replace a limit's declared numbers. */
 export interface LimitNumbers {
-  /** The limit, except for token buckets. */
+  /** Units per window, for all limits except token buckets. */
   readonly limit?: number
   /** Length of a sliding window in milliseconds. */
   readonly windowMs?: number
@@ -20,7 +20,7 @@ export interface Limit {
   readonly precisionMs: number
   readonly shadow: boolean
   readonly kind: Kind
-  /** The options of its kind other than limit and window. */
+  /** Options that only this kind of limit has. */
   readonly rule?: unknown
 }
 
@@ -44,13 +44,13 @@ export interface LogParams {
  * - `holder`: a request in flight, found by id. It counts from its last renewal. A release affects only logs of
  *   holders.
  * - `value`: a distinct value, which is the op's id and costs one unit. If the log already has it, `check` doesn't
- *   count it, and `commit` moves it to now.
+ *   count it, and `commit` sets its time to now.
  */
 export type Entries = 'record' | 'request' | 'holder' | 'value'
 
 export interface Charge {
   readonly units: number
-  /** Within how many milliseconds another process may spend the units. 0 if they are spent now. */
+  /** Another process may spend the units within this many milliseconds. 0 if they are spent now. */
   readonly leaseMs: number
   /** The name of the charge's entry, or `''` if the log keeps no entries. */
   readonly entry: string
@@ -75,7 +75,7 @@ export interface Entry extends ListedCharge {
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether identical requests must be decided one by one. Each of them then changes the answer to the next. */
+  /** Whether identical requests must be decided one by one. If so, each one changes the answer to the next. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
@@ -84,7 +84,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   params(limits: readonly Limit[]): Params
   /** The maximum `limit` in an override. Default: 2^40. */
   most?(limit: Limit): number
-  /** Returns the limit with an override's numbers. `undefined` if they don't fit. Default: only `limit` can change. */
+  /** Returns the limit with an override's numbers. `undefined` if it can't have them. Default: only `limit` can change. */
   renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
   /** Returns one process's share of the limit. Default: `limit / processes` units, at least 1. */
   share?(limit: Limit, processes: number): Limit
@@ -92,17 +92,17 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   words(params: Params, nowMs: number): readonly number[]
   /** Whether the result of `words` depends on the time. */
   readonly hasTimedWords?: boolean
-  /** Reads the state before the op from the script's answer. Omitted if it consists of used units and times. */
+  /** Reads the state before the op from the script's answer. Omitted if that answer consists of used units and times. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
   /** The newest stamp. 0 for an empty log. */
   newest(state: State): number
-  /** Called after the clock was set back: all units count as if charged at `nowMs`. */
+  /** Makes all units count as if they had been charged at `nowMs`. Called after the clock was set back. */
   restamp(state: State, params: Params, nowMs: number): void
   /** Writes the units in each limit's window to `used`. Doesn't count the value `entry`. Changes nothing else. */
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
-  /** Runs both steps. Returns whether all limits had room, or `undefined` if the caller must run the steps instead. */
+  /** Runs `check` and `commit`. Returns whether all limits had room, or `undefined` if the caller must run both instead. */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`; `Infinity` if it never will. Called only if there is no room. */
   retryAfter(state: State, params: Params, i: number, nowMs: number, cost: number): number
@@ -112,7 +112,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** The time from which nothing in the log counts, by the store's clock. */
   expiresAt(state: State, params: Params): number
-  /** Up to `most` of the latest charges that limit `i` counts, oldest first. Omitted by kinds that don't store the times of charges. */
+  /** Up to `most` of the latest charges that limit `i` counts, oldest first. Omitted by kinds that don't store times. */
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly ListedCharge[]
   readonly entries?: EntryKeeping<State, Params>
   /** Set if the kind is a ban instead of a limit: see `Log.role`. */
@@ -132,7 +132,7 @@ export interface BanState {
 
 interface BanKeeping<State, Params extends LogParams> {
   look(state: State, params: Params, nowMs: number): BanState
-  /** Counts denied requests. Returns how many milliseconds they block the key, or 0. */
+  /** Counts denied requests. Returns for how many milliseconds they block the key, or 0. */
   denied(state: State, params: Params, nowMs: number, count: number): number
   unblock(state: State): void
 }
@@ -141,7 +141,7 @@ interface BanKeeping<State, Params extends LogParams> {
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Moves an entry with this many units to `nowMs`. Returns whether the entry still counted. */
+  /** Sets the time of an entry with this many units to `nowMs`. Returns whether the entry still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }

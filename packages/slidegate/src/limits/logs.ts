@@ -8,7 +8,7 @@ class Row {
   at = 0
 }
 
-/** Logs of a few numbers each. One view gives access to a log's numbers by name. */
+/** Logs of a few numbers each. They share one view, which shows one log's numbers at a time, by name. */
 export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
   readonly #view: Row & State
@@ -70,7 +70,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #states: State[]
   readonly #free: number[] = []
   #bytes = 0
-  /** The log that was returned last. It may have grown since then. */
+  /** The log that `at` returned last. The caller may have made it larger since. */
   #shown: State
   #shownBytes: number
 

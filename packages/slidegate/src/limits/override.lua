@@ -1,13 +1,14 @@
 -- The twin of override.ts: a key's override, stored next to the key's logs.
 --
--- Names: for each part that may have an override, the names of its limits, then a `|`. A name is written as `/name position
--- maximum`. Position: the place of its log in the words * 65536 + the limit's offset from there * 16 + the log's kind. A
--- single limit is listed again without a name.
+-- Names (text that the process sends): for each part that may have an override, its limits, then a `|`. A limit is written as
+-- `/name position maximum`. The position is place * 65536 + offset * 16 + kind. `place` is where the words of the limit's log
+-- begin, `offset` is the limit's distance from there, and `kind` is the number of its kind. A single limit is listed again
+-- without a name.
 -- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. The 1
--- is the version of the format. `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if not
--- set, or FOREVER if there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
--- Index: per bucket, a sorted set of the keys that have an override, in byte order. Lists and writes remove names whose override
--- is gone.
+-- is the version of the format. `blocked` and `ends` are when the block and the rule end, in epoch milliseconds: 0 if
+-- not set, or FOREVER if there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
+-- Index: per bucket, a sorted set of the keys that have an override, in byte order. Listing or writing overrides
+-- removes some names whose override is gone.
 -- TTL: none if the override never ends, otherwise the time until block and rule have ended, plus slack. The index has
 -- the longest TTL of its overrides.
 
@@ -26,7 +27,7 @@ local NOTHING = '1 0 0 \n'
 local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
--- Applies the overrides of an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
+-- Applies the overrides for an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
 -- `is_blocked` is set if any override blocks its key. On failure, returns nil and the error.
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0
@@ -118,8 +119,8 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
--- Returns the parts of an override that haven't ended: when the block and the rule end, the rule, and the caller's key. On
--- failure, returns nil and the error.
+-- Returns what is in force of an override: when the block and the rule end, the rule, and the caller's key. On failure,
+-- returns nil and the error.
 local function read_override(raw, clock)
   if raw.err then return nil, raw.err end
   local line, given = string.match(raw, '^([^\n]*\n)(.*)$')

@@ -4,18 +4,18 @@ import { adapt, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
 import { derived, type LimitSet } from './limit-set.ts'
 
-/** The rule of an override: `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
+/** The rule in an override: `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
 export type Rule = string
 
 export const EXEMPT: Rule = 'exempt'
 
-/** In a rule, the name for the only limit of a set. */
+/** In a rule, the name that stands for a set's only limit. */
 export const ONLY = ''
 
 /** A time that is never reached. Not 2^53 - 1, which node-redis misreads. */
 export const FOREVER: number = 2 ** 52
 
-/** The rule and the block of an override that are in force now. */
+/** An override's rule and block, if they are in force now. */
 export interface InForce {
   readonly rule: Rule
   /** Milliseconds until the rule ends. {@link FOREVER} if it never does, 0 without a rule. */
@@ -49,7 +49,7 @@ export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? {} : (JSON.parse(rule) as Numbers)
 }
 
-/** Maximum characters of a rule. Even 64 limits need fewer. */
+/** Maximum characters in a rule. Even 64 limits need fewer. */
 export const MAX_RULE = 8192
 
 /** Whether a limiter could have written this rule. Lua might parse other JSON differently. */
@@ -77,7 +77,7 @@ function isRecordOf(value: unknown, isRight: (one: unknown, name: string) => boo
   return Object.entries(value).every(([name, one]) => isRight(one, name))
 }
 
-/** Returns a limit set changed by a rule: other numbers, or an exemption. The limits keep their logs. */
+/** Applies a rule to a limit set: other numbers, or an exemption. The limits keep their logs. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
   return derived(set, `rule ${rule}`, () => {

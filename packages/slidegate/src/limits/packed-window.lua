@@ -3,10 +3,10 @@
 -- Words (numbers that the process sends): the precision, then each limit's window and maximum. The windows are
 -- precision - 1 longer than declared, because a stamp is the start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
--- Otherwise -1 minus the units used. Then, after the answers of all logs, per limit: milliseconds until the cost fits
--- (-1: never), and until the limit is unused.
+-- Otherwise, -1 minus the units used. Two times per limit then follow the answers of all logs: milliseconds until the
+-- cost fits (-1: never), and until the limit is unused.
 -- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
--- oldest. A page of the ring has four records.
+-- oldest. A page in the ring has four records.
 -- TTL: `keep` (how long charges count) plus slack. Set when `keep` changes, and by the first commit in each period. A
 -- period is a second shorter than the slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
@@ -18,7 +18,7 @@
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
 local BACK = 39
--- The format of the part that nearly every commit changes: from base to the last record of the back.
+-- The format of the part that nearly every commit changes: from base to the last record in the back.
 local PUSH_FORMAT = '>I6I6I6BBI2I2c0I6I6'
 local HOT_OFFSET = '15'
 local RECORD_FORMAT = '>I6I6'
@@ -41,7 +41,7 @@ local MAX_PAGES = 16384
 local LARGE_RING = 64
 -- Empty pages are written in chunks of this many bytes.
 local MOST_ZEROS = 4096
--- Maximum number of steps of a search. Every third step halves the range.
+-- Maximum number of steps in a search. Every third step halves the range.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
@@ -63,10 +63,10 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Finds the first record whose total or stamp (see `column`) exceeds the bound. That of the newest record does; that of
--- the first record at the given place doesn't. Returns the total before the found record, its stamp (nil for the newest
+-- Finds the first record whose total or stamp (see `column`) exceeds the bound. The newest record's value must exceed it;
+-- that of the first record at the given place must not. Returns the total before the found record, its stamp (nil for the newest
 -- one) and its place; nothing if the ring is damaged. This is an interpolation search: it reads the page where the
--- bound would be if records were evenly spaced. Every third time, it reads the middle page.
+-- bound would be if records were evenly spaced. Every third read is of the middle page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -80,7 +80,7 @@ local function find(
     total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)
     value = column == TOTAL and total or stamp
     if value > bound then
-      -- The record that was searched for is one of these.
+      -- The record is one of these.
       repeat
         before = total
         total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
@@ -97,7 +97,7 @@ local function find(
   local low, low_value, high, high_value, next_page = taken, value, pages - 1, first_of_back, nil
   for tries = 1, MOST_TRIES do
     if low > high then
-      -- The record that was searched for is the first one of the next page, or of the back.
+      -- The record is the first one in the next page, or in the back.
       if next_page then
         return before, (struct_unpack(NUMBER_FORMAT, next_page, STAMP + 1)), next_page, 0, PAGE, low + 1, false
       end
@@ -161,7 +161,7 @@ end
 
 -- Skips records that no longer count. Five values describe a place in the log: `records` is the text of the front, a
 -- page or the back. `start` is the offset of the next record in it, and `rest` the number of records from there.
--- `taken` is the number of the ring's pages before it. If `rest` is 0, the place is the newest record.
+-- `taken` is the number of pages in the ring before it. If `rest` is 0, the place is the newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -219,7 +219,7 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
   if back >= PAGE or is_rare or pages > MANY_PAGES then
     if back > PAGE or pages > slots or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
     if rest + PAGE * (pages - taken) + back >= MAX_RECORDS - 1 and stamp ~= now - now % words[p + 1] then
-      -- Merges the oldest record into the next one, so that its units count longer than they should, but never shorter.
+      -- Merges the oldest record into the next one. Its units then count for too long, but never for too short a time.
       _, _, records, start, rest, taken, is_in_back =
         find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, oldest_total, total)
       if not records then return nil, DAMAGED_WINDOW end
@@ -243,7 +243,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
+  -- Other limits may read the log over longer windows. It keeps records for the longest window, plus the lease.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -257,7 +257,7 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- The times after the commit, computed before it.
+  -- The times that will apply after the commit, computed before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
@@ -431,7 +431,7 @@ local function text_of(log, from, to)
   return from < to and table.concat(texts_of(log, from, to)) or ''
 end
 
--- Replaces the records from `index` on by those in `text`.
+-- Replaces the records from `index` on with those in `text`.
 local function replace(log, index, text)
   log.kept, log.count = index, index + #text / WIDTH
   for i = 1, #log.pieces do
@@ -527,7 +527,7 @@ function packed_window.commit(log, now, gone, stamp, units)
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
-    -- Merges the oldest record into the next, so that its units count longer than they should, but never shorter.
+    -- Merges the oldest record into the next one. Its units then count for too long, but never for too short a time.
     if log.count - first >= MAX_RECORDS - 1 then first = first + 1 end
     pushed = struct_pack(RECORD_FORMAT, log.total - shift, log.stamp)
   end

@@ -1,4 +1,4 @@
-// A kind of limit: sliding windows on a log of records.
+// A kind of limit: sliding windows whose log consists of records.
 //
 // A record is a stamp and the running total of units up to and including it. The units in a window are the newest total minus the
 // total before the window. Limits with the same precision share a log, which keeps records for the longest window
@@ -67,7 +67,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     log.trim(nowMs)
-    // Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
+    // Other limits may read the log over longer windows. It keeps records for the longest window, plus the lease.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
@@ -115,7 +115,7 @@ export const packedWindowKind: Kind<WindowLog> = {
   retryAfter(log, params, i, nowMs, cost) {
     const limit = params.limits[i]!
     if (cost > limit) return Number.POSITIVE_INFINITY
-    // There is room once the record with this unit has left the window.
+    // There is room after this record, which contains the last unit that must expire, has left the window.
     const index = log.firstAbove(TOTAL_COLUMN, log.total + cost - limit - 1)
     return expiryOf(log, params.windows[i]!, log.at(index, STAMP_COLUMN)) - nowMs
   },

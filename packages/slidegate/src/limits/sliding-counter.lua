@@ -1,11 +1,11 @@
--- The twin of sliding-counter.ts: the units of two windows. The units of the previous window are weighted by its
--- overlap with the sliding window.
+-- The twin of sliding-counter.ts: the units of two windows. The units in the previous window are weighted by
+-- that window's overlap with the sliding window.
 --
 -- Words (numbers that the process sends): the window, the precision, the maximum units per window, the limits.
--- Answer: the units of the current window and of the previous one, before the op.
+-- Answer: the units in the current window and in the previous one, before the op.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by the first write in a window, to the length of two windows plus slack.
--- Invariants: the start is a multiple of the window. If both windows have no units, there is no key. If units exceed
+-- Invariants: the start is a multiple of the window. If neither window has units, there is no key. If units exceed
 -- the maximum, because they were charged under larger limits, they count as the maximum.
 
 local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'

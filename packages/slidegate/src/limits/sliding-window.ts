@@ -10,7 +10,7 @@ import { MAX_RECORDS } from './window-log.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
-   * The step by which the window slides, in whole milliseconds. At most the window.
+   * The step by which the window slides, in whole milliseconds. At most the window's length.
    *
    * With a precision above 1 ms, a charge may count for up to one step longer than the window, but never for less.
    * Changing the precision resets the counts, so set it now if the limit may grow a lot.
@@ -22,13 +22,13 @@ export interface SlidingWindowOptions extends LimitOptions {
   /**
    * How the log is stored. All logs are exact. Default: `packed`.
    *
-   * - `packed`: 12 bytes per request, any cost, and by far the fastest.
+   * - `packed`: 12 bytes per request of any cost, and by far the fastest.
    * - `zset`: in Redis, a sorted set of request ids. A request repeated with its `requestId` within the
    *   window is charged once and gets the first answer. `list` returns the admitted requests.
-   * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have `id`,
-   *   `cost` and `total`, the running total of units. A refund, or setting the clock back, replaces the
+   * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have the
+   *   fields `id`, `cost` and `total` (the running total of units). A refund, or setting the clock back, replaces the
    *   stream: consumer groups are lost, and after a clock change new ids are lower. If a stream has more entries
-   *   than the limit, clamped to the range from 128 to 1,024, only its newest entry can be refunded.
+   *   than the limit (clamped to between 128 and 1,024), only its newest entry can be refunded.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Refunds return whole requests.
    */

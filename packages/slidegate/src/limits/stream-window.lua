@@ -4,9 +4,9 @@
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
 -- TTL: the window plus slack, renewed by some charges and whenever the stream is replaced.
--- Invariants: ids and totals rise among the entries within one window before the newest. Totals restart at 0 when nothing counts,
--- or before they exceed MAX_STREAM_TOTAL.
--- Work: a decision reads two entries, and a few more to compute a wait. Its charge removes entries that left the window, in whole
+-- Invariants: ids and totals rise from entry to entry within the window that ends with the newest entry. Totals restart at 0
+-- when nothing counts, or before they exceed MAX_STREAM_TOTAL.
+-- Work: a decision reads two entries, and a few more to compute a wait. A charge removes entries that left the window, in whole
 -- nodes of the stream. A log keeps about MAX_STREAM entries. Further charges push out the oldest ones, which doesn't affect any
 -- limit. A refund of any entry except the newest rewrites all entries that count, in 7 ms per 1,000 entries.
 -- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and later totals are lowered; ids don't
@@ -43,7 +43,7 @@ local function read_entry(raw)
   return stamp, units, total
 end
 
--- Returns the entries later than `cut`, in the form in which Redis returns them.
+-- Returns the entries later than `cut`, as Redis returns them.
 local function entries_after(key, cut, ...)
   return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
 end
@@ -142,7 +142,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- Each entry has at least one unit, so only now can there be too many entries.
+    -- Each entry has at least one unit, so only then can there be too many entries.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',
@@ -174,9 +174,9 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Replaces the stream with this script's entries later than `cut`. The entries keep their ids, or all get the given one. Lowers
--- the totals by `lower`, and the totals after a removed entry also by its units. The first command is a write that changes
--- nothing, so that Redis can reject it if memory is full. Later commands couldn't be rejected.
+-- Rewrites the stream, and keeps only this script's entries later than `cut`. The entries keep their ids, or all get the
+-- given one. Lowers the totals by `lower`, and the totals after a removed entry also by its units. The first command is a
+-- write that changes nothing, so that Redis can reject it if memory is full. Later commands couldn't be rejected.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)

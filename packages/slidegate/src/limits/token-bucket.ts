@@ -24,12 +24,12 @@ export interface TokenBucketOptions extends NameOptions {
   /**
    * Maximum tokens in the bucket, and the largest burst: an integer from 1 to 2^40.
    *
-   * The capacity times the interval in milliseconds is at most 2^52: 52 million for an interval of a day.
+   * The capacity times the interval in milliseconds is at most 2^52. For an interval of one day, that is 52 million tokens.
    */
   readonly capacity: number
   /** Tokens added per interval, spread evenly over it: an integer from 1 to 2^40. */
   readonly refill: number
-  /** The interval of `refill`, from 10 ms to 366 days. An empty bucket must refill within 366 days. */
+  /** The interval for `refill`, from 10 ms to 366 days. An empty bucket must fill within 366 days. */
   readonly interval: Duration
 }
 
@@ -41,7 +41,7 @@ export interface TokenBucketOptions extends NameOptions {
  *
  * - A refund returns only tokens that can't have been refilled since the charge.
  * - `charge` may leave the bucket in debt for up to 366 days.
- * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
+ * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect from the next charge.
  *   If the interval changes, the bucket starts full.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
@@ -89,7 +89,7 @@ interface Bucket {
   stamp: number
   /** How far the bucket was from full at that time, in parts of a token. */
   debt: number
-  /** When the bucket was charged first after it was full, or after its refill changed. */
+  /** The time of the first charge since the bucket was full or its refill changed. */
   since: number
   /** The refill at the last charge. */
   refill: number
@@ -173,7 +173,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   refund(bucket, params, nowMs, atMs, units) {
     // If the clock or the refill was changed after the charge, the number of refilled tokens is unknown.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
-    // Doesn't return what was refilled since the charge: without the charge, the bucket might have been full all along.
+    // Doesn't return tokens that were refilled since the charge: without the charge, the bucket might have been full all along.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
     const returned = Math.max(0, Math.min(owed, debt))
@@ -187,7 +187,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
-/** Returns the debt at `nowMs`. The stamp may be later, because refunds don't restamp logs. */
+/** Returns the debt at `nowMs`. The stamp may be later than that, because refunds don't restamp logs. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }

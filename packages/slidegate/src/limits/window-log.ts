@@ -18,13 +18,13 @@ const COLUMNS = 2
 
 type Column = typeof STAMP_COLUMN | typeof TOTAL_COLUMN
 
-/** Maximum distance between records of a narrow ring, in milliseconds and in units. */
+/** Maximum distance between records in a narrow ring, in milliseconds and in units. */
 const MAX_SPAN: number = 2 ** 32 - 1
 
 /** Records in a log's first ring. Each larger ring has room for twice as many. */
 const FIRST_SLOTS = 4
 
-/** A larger ring is freed when its log becomes empty. It is kept if a quarter of it was in use. */
+/** A ring with more slots is freed when its log becomes empty. It is kept only if at least a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers in the seventh. */
@@ -33,11 +33,11 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's reference encodes its number, whether it is wide, and log2 of its doubles. 0 means no ring. */
+/** A ring's reference encodes its number, width and size. The size is log2 of its doubles. 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 
-/** Doubles in a chunk of rings, as a power of two. A larger ring has its own chunk. */
+/** Log2 of the number of doubles in a chunk of rings. A larger ring has its own chunk. */
 const CHUNK_SHIFT = 15
 
 const NO_RECORDS = new Int32Array(0)
@@ -49,7 +49,7 @@ interface Lease {
 
 const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
-/** Maximum records that a refund rewrites, if the limits can fill `records`. */
+/** Maximum records that a refund rewrites. `records` is the number of records that the limits can fill. */
 export function refundable(records: number): number {
   return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
 }
@@ -163,7 +163,7 @@ export class WindowLog {
     return this.#isWide ? kept : completed(kept, newest)
   }
 
-  /** Finds the first record above the bound. Searches in growing steps, because it is usually near the oldest one. */
+  /** Finds the first record above the bound. Searches in growing steps, because that record is usually near the oldest one. */
   firstAbove(column: Column, bound: number): number {
     const { count } = this
     let low = 0
@@ -272,7 +272,7 @@ export class WindowLog {
     return returned
   }
 
-  /** Lowers all totals by expired units. Drops the oldest units beyond 2^46, which affects no limit. */
+  /** Lowers all totals by the number of expired units. Drops the oldest units beyond 2^46, which doesn't affect any limit. */
   #lower(units: number): void {
     const shift = Math.max(this.base, this.total + units - MAX_UNITS)
     this.drop(this.firstAbove(TOTAL_COLUMN, shift))
@@ -349,7 +349,7 @@ export class WindowLogs implements Logs<WindowLog> {
   readonly rows: Slab = new Slab(ROW)
   /** Not in the rows, because few logs have a lease. */
   readonly leases: Map<number, Lease> = new Map()
-  /** Rings, by log2 of their doubles. */
+  /** Rings, by size (log2, in doubles). */
   readonly #rings: Slab[] = []
   readonly #log: WindowLog = new WindowLog(this)
 

@@ -1,4 +1,4 @@
-// The metrics of a limiter and its store. They are read when OpenTelemetry collects metrics.
+// The metrics for a limiter and its store. They are read when OpenTelemetry collects metrics.
 import {
   type Attributes,
   type BatchObservableResult,
@@ -22,13 +22,13 @@ import {
 } from './metrics.ts'
 import { ReplayedHistogram } from './replayed-histogram.ts'
 
-/** Options of {@link measure}. */
+/** Options for {@link measure}. */
 export interface MeasureOptions {
   /** Creates the instruments. Default: `metrics.getMeter('slidegate')`, resolved when `measure` is called. */
   readonly meter?: Meter
   /**
-   * The limiter's Redis store. If set, its calls are measured, too. If several limiters share a store, pass it for just one of
-   * them.
+   * The limiter's Redis store. If set, calls to Redis are measured, too. If several limiters share a store, pass it for just one
+   * of them.
    */
   readonly store?: { stats(): RedisStoreStats }
 }
@@ -36,7 +36,7 @@ export interface MeasureOptions {
 const MS_PER_SECOND = 1000
 
 /**
- * Reports a limiter's metrics to OpenTelemetry. Returns a function that stops the reports.
+ * Reports a limiter's metrics to OpenTelemetry. Returns a function that stops reporting.
  *
  * It adds no more than {@link DecisionCounts.add} to the cost of a decision; all other work happens when metrics are collected.
  * Attributes contain the names of limiters and limits and a few fixed words, but never keys.
@@ -219,7 +219,7 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
     'Times the circuit breaker opened.',
     ({ breakerOpened }) => [[breakerOpened]],
   )
-  make.counter('store.clock_steps', '{step}', "Steps of the store's clock.", ({ clockSteps }) => [
+  make.counter('store.clock_steps', '{step}', "Times the store's clock jumped.", ({ clockSteps }) => [
     [clockSteps],
   ])
   return make
@@ -251,7 +251,7 @@ function storeInstruments(meter: Meter, name: string, store: { stats(): RedisSto
   make.histogram(
     'store.call.operations',
     '{operation}',
-    'Operations per call. Equal requests for one key count as one.',
+    'Operations per call. Identical requests for one key count as one.',
     opsPerCall.bounds,
     (stats) => [[stats.opsPerCall]],
   )

@@ -12,7 +12,7 @@ const MAX_LIMITS = 64
 /** The name under which further limits are counted. */
 const OTHER = 'other'
 
-/** An admitted request is near a limit if this share or more is used. */
+/** A request is near a limit if at least this share is used. */
 const NEAR = 0.8
 
 /** Counts of one limit's decisions. */
@@ -24,7 +24,7 @@ export interface LimitCounts {
   /** Requests that the limit would have denied if it weren't a shadow limit. */
   readonly shadowDenials: number
   /**
-   * Requests admitted with at least 80% of the limit used. Excludes `fallback` decisions, which are based on part of the usage.
+   * Requests admitted with at least 80% of the limit used. Excludes `fallback` decisions, which see only part of the usage.
    */
   readonly nearLimit: number
   /** Share of the limit in use after each decision, from 0 to 1. Denials count as 1. Excludes `fallback` decisions. */
@@ -46,7 +46,7 @@ export interface DecisionCountsSnapshot {
 type Outcomes = { allowed: number; denied: number }
 
 /**
- * Counts decisions in bounded memory and without keys:
+ * Counts decisions in bounded memory, without storing keys:
  *
  *     limiter.on('decision', ({ decision }) => counts.add(decision))
  *

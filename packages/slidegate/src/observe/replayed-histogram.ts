@@ -32,7 +32,7 @@ export class ReplayedHistogram {
     this.#recorded = recorded
   }
 
-  /** Records the values since the last call. */
+  /** Records the values added since the last call. */
   record(counts: HistogramCounts): void {
     const recorded = this.#recorded
     this.#recorded = counts
@@ -50,7 +50,7 @@ export class ReplayedHistogram {
   }
 }
 
-/** Returns a value per bucket, each at the same fraction of the bucket's width. The values add up to the sum. */
+/** Returns a value per bucket, each at the same fraction of its bucket's width. All counted values add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)

@@ -6,7 +6,7 @@ import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
-/** Options of {@link traced}. */
+/** Options for {@link traced}. */
 export interface TracedOptions {
   /** Creates the spans. Default: `trace.getTracer('slidegate')`. */
   readonly tracer?: Tracer
@@ -24,10 +24,10 @@ const UNTRACED = [
  * Wraps a limiter to create a span for each decision.
  *
  * It traces `consume`, `consumeSync`, `consumeMany`, `acquire`, `wait`, `schedule` and `reserve`. The parent is the active span.
- * The attributes are the limiter, the result, its source and cost, the denying limits, and the time in the queue. The span of
+ * The attributes are the limiter, the result, the source, the cost, the denying limits, and the time in the queue. The span of
  * `schedule` ends when its task starts. Spans never contain keys. They omit error messages, which may contain a key.
  *
- * Decisions, permits and reservations also work with the wrapped limiter.
+ * Decisions, permits and reservations from the wrapper also work with the original limiter.
  *
  * @throws {SlidegateError} `invalid_option`
  */

@@ -1,15 +1,16 @@
--- How an op decides one log: a template, into which embed-lua.js inserts the steps of each kind. The function loads and checks
--- its log, calls the next log's function with the requests admitted so far, and writes when that call returns.
+-- How an op is decided by one log: a template, into which embed-lua.js inserts the steps for each kind. The function loads
+-- and checks its log, calls the next log's function with the requests admitted so far, and writes when that call returns.
 --
--- - `words`: the numbers of all logs. `p` is the place of this log's first number. That number is the place of the
---   log's last number, negated for a shadow limit's log. The kind defines the numbers in between.
+-- - `words`: the numbers for all logs. This log's numbers begin at `p`. The first one is the place of the log's last
+--   number, negated for a shadow limit's log. The kind defines the numbers after the first.
 -- - `k`, `place`: where the log's key is in KEYS, and where its answer starts in `reply`
 -- - `admitted`: requests that the previous logs admit
 -- - `now`, `clock`: the time at which the op is decided, and the current time
 -- - `op`: the op's uncommon fields, or nil if it has none, like most ops
 --
--- Returns the number of requests that all logs admit, and the last place in the reply. Otherwise, returns nil and the
--- reason why a log can't be used, or nil and a log's stamp slightly later than `now`, at which the op is decided again.
+-- Returns the number of requests that all logs admit, and the last place in the reply. If a log can't be used, returns
+-- nil and the reason. If a log's stamp is slightly later than `now`, returns nil and the stamp; the op is then decided
+-- again at that time.
 function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, op)
   local key, last, is_shadow = KEYS[k], words[p], false
   if last < 0 then last, is_shadow = -last, true end
@@ -25,12 +26,12 @@ function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, o
     all, filled = next_log(words, last + 1, k + 1, answer, all, now, clock, cost, wanted, reply, kinds, op)
     if not all then return nil, filled end
   end
-  -- A shadow limit is charged only for the requests that fit it. Most kinds don't need all of these variables.
+  -- A shadow limit is charged only for the requests that fit within it. Most kinds don't need all of these variables.
   -- luacheck: push ignore 231 311
   local mine, asked, is_look = fitting < all and fitting or all, wanted, false
   -- luacheck: pop
   if op then
-    -- A look doesn't restamp logs. Renewing or releasing an entry does, like a denial.
+    -- A look doesn't restamp logs. Renewing or releasing an entry does, and so does a denial.
     is_look = op.is_look and not op.hold
     if op.again_at and not op.is_blocked then
       mine, asked = 0, 0

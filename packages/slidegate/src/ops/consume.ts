@@ -15,12 +15,12 @@ import {
 } from './op.ts'
 import type { AnyOp, ConsumeOutcome, Named, RequestOp } from './request.ts'
 
-/** Decides requests in order. One is charged if no part is blocked and all enforced limits of all parts have room. */
+/** Decides requests in order. A request is charged if no part is blocked and all enforced limits have room. */
 export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
-  /** Within how many milliseconds the process may spend the units. 0 if they are spent immediately. */
+  /** The process may spend the units within this many milliseconds. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the request waits in a queue for its admission. Denials of such a request don't count toward bans. */
+  /** Whether the request is waiting in a queue. Denials of such a request don't count toward bans. */
   readonly isWaiting?: boolean | undefined
   /** The unique name of a reservation, by which it can be settled once. Each part must have a log of reservations. */
   readonly reservation?: string | undefined
@@ -72,7 +72,7 @@ function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number):
     if (role === 'reservations' && op.reservation !== undefined) chargeLog(held, nowMs, 1, op.reservation)
     if (role !== 'count') continue
     held.charged = held.cost * (shadow ? roomIn(held, admitted) : admitted)
-    // 0 for a shadow limit's log that already has the request. So its entry isn't renewed.
+    // 0 for a shadow limit's log that already has the request, so the entry isn't renewed.
     if (held.charged > 0) chargeLog(held, nowMs, held.charged, op.requestId, op.leaseMs)
   }
 }
@@ -87,7 +87,7 @@ function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
     : { source: 'failClosed', atMs: nowMs, admitted: 0, limits, waitMs: Math.max(1, opensAtMs - nowMs) }
 }
 
-/** Counts denials toward the bans of the parts that denied. Returns the longest block in milliseconds, or 0. */
+/** Counts denials toward the bans of the parts that denied requests. Returns the longest block in milliseconds, or 0. */
 function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
   if (denied === 0 || op.isWaiting) return 0
   let blockedMs = 0

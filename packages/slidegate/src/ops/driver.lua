@@ -1,6 +1,6 @@
--- Decides the ops of a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
+-- Decides the ops in a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
 --
--- KEYS   per op: one key per log, then the key of the override of each part that may have one. If the op writes
+-- KEYS   per op: one key per log, then the override's key for each part that may have one. If the op writes
 --        overrides, each of these is followed by the key of its index. The last key is the receipt's, if there is one.
 -- ARGV   if the call may be sent twice: its number, as 17 digits. Each call has a higher number than earlier calls with
 --        the same receipt key. A letter after the digits means that the receipt's TTL must be renewed. Then the ops, in
@@ -33,8 +33,8 @@
 --        A call that was already executed gets the same reply. A call with a lower number than the last one isn't
 --        executed: its reply is just STALE.
 --
--- A receipt is one string: the call's number, its reply as MessagePack, and perhaps leftovers of a longer receipt. It is written
--- last, and only if anything may have been charged, refunded or reset.
+-- A receipt is one string: the call's number, its reply as MessagePack, and perhaps leftovers from a longer receipt. It is
+-- written last, and only if anything may have been charged, refunded or reset.
 
 local SHADOW = 16
 local MORE = 32
@@ -61,7 +61,7 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- The digits of a call's number: more than a timestamp has.
+-- The number of digits in a call's number. A timestamp has fewer.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'
@@ -69,8 +69,8 @@ local LAST_OF_NUMBER = '16'
 -- Allocates room for the usual answer to a single op, so that the table doesn't grow.
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
--- The functions that decide logs, by the number of their kind. An op's second log and later ones also have their
--- functions at LATER plus the last place of the previous log's words. Also has small logs read in advance, by key.
+-- The functions that decide logs, by the number of their kind. Those for an op's second and later logs are also at LATER
+-- plus the last place of the previous log's words. Small logs that were read in advance are here, too, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
 -- Returns a kind's functions for rare operations. Declares locals, because captured variables cost time.
@@ -108,7 +108,7 @@ if size_of_number >= NUMBER_SIZE then
   at, keys = 2, keys - 1
 end
 while at <= arguments do
-  -- Arithmetic converts text to numbers in half the time of tonumber.
+  -- Arithmetic converts text to numbers in half the time that tonumber takes.
   local code, options, clock = ARGV[at] + 0, 0, nil
   at = at + 1
   if code < 0 then

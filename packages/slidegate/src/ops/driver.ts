@@ -14,7 +14,7 @@ import {
   type RequestOp,
 } from './request.ts'
 
-/** The clock was set back if a stamp is further ahead than this. */
+/** If a stamp is further ahead than this, the clock was set back. */
 export const MAX_AHEAD_MS = 1000
 
 /** Returns the time at which an op is decided. A log's stamp is used if it is slightly ahead of the clock. */
@@ -69,7 +69,7 @@ function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Name
   return undefined
 }
 
-/** Returns how many of the op's requests fit all enforced limits. */
+/** Returns how many of the op's requests fit within all enforced limits. */
 function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   let admitted = op.count
   for (const held of loaded) {
@@ -88,7 +88,7 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   return numbers
 }
 
-/** Writes the numbers of a log's limits, after `count` requests were decided. */
+/** Writes the numbers for a log's limits, after `count` requests were decided. */
 export function answerOf(
   { log, first, used, cost, charged }: CheckedLog,
   state: unknown,

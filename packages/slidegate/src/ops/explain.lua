@@ -1,7 +1,7 @@
 -- For a decision with the EXPLAIN option: explains each limit.
 --
--- Reply  follows the reply of a peek. Per limit of windows and entries: the number of times, and the times until units
---        become free. With CHARGES, for kinds that store them: the number of charges, and for each its age in ms and
+-- Reply  follows the reply to a peek. Per limit, unless the process computes these: the number of times, and the times
+--        until units become free. With CHARGES, for kinds that store them: the number of charges, and for each its age in ms and
 --        its units. Per log of bans: level, denials, and the milliseconds until the ban ends and since it began.
 
 -- Appends the number of a limit's charges, then the age and units of each. Charges with the same stamp are merged.
@@ -22,8 +22,8 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- Appends per limit: the number of times (eleven or zero), the times, and the charges. Skips the kinds whose times the
--- process computes.
+-- For each limit, appends the number of times (eleven or zero), the times, and the charges. Skips the kinds whose times
+-- the process computes.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do

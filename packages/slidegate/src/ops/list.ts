@@ -10,7 +10,7 @@ export interface ListOp extends AnyOp {
 }
 
 export interface ListOutcome {
-  /** The entries of each log of all parts, oldest first. Empty for logs that store only totals. */
+  /** The entries in every log, across all parts, oldest first. Empty for logs that store only totals. */
   readonly lists: readonly (readonly Entry[])[]
 }
 

@@ -1,4 +1,4 @@
-// The numbers of limits in an outcome, three per limit in one array: see `ConsumeOutcome.limits`.
+// The numbers for the limits in an outcome, three per limit, in one array: see `ConsumeOutcome.limits`.
 
 export const PER_LIMIT = 3
 

@@ -1,4 +1,4 @@
-// THE contract of an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
+// THE contract for an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
 
 import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -24,10 +24,10 @@ import type {
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/** Work per log, to estimate an op's duration. `take` removes units from a log's middle. `search` computes times. */
+/** Work per log, to estimate an op's duration. `take` removes units from the middle of a log. `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
-/** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. A Cluster splits lists by server. */
+/** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. On a Cluster, lists are split by server. */
 export type FieldKind = NumberKind | TextKind | ListKind | 'flag'
 type NumberKind = 'one' | 'count' | 'units' | 'whole' | 'integer' | 'time' | 'untilEnd' | 'bucket'
 type TextKind = 'id' | 'name' | 'rule' | 'place'
@@ -48,11 +48,11 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether each limit set of the op must have at least one limit. */
+  /** Whether each limit set in the op must have at least one limit. */
   readonly counts?: boolean
   /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether the op doesn't restamp logs ahead of the clock. Other ops do so before they write. */
+  /** Whether the op keeps the stamps of logs ahead of the clock. Other ops restamp such logs before they write. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends the op's arguments for the script to `words`, and returns the options. See driver.lua. */
@@ -69,7 +69,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
 }
 
-// The script options of an op: see the top of driver.lua.
+// The script options for an op: see the top of driver.lua.
 
 export const LOOK = 1
 export const FORCED = 2
@@ -84,7 +84,7 @@ export const HOLD = 512
 export const RARE = 1024
 export const CLOCK = 2048
 
-/** Reads the reply to an op, by the field names of the op's outcome. */
+/** Reads the reply to an op, by the field names in the op's outcome. */
 export interface Reply {
   /** @param by whether every server must return true, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
@@ -101,7 +101,7 @@ export interface CheckedLog {
   log: Log
   /** The number of limits in the parts before the log's own part. */
   first: number
-  /** The units in the window of each limit before the op. */
+  /** The units in each limit's window before the op. */
   readonly used: number[]
   cost: number
   charged: number
@@ -144,7 +144,7 @@ export interface Memory {
   /** Overrides in force before the op. */
   readonly overrides: Overrides
   readonly onFull: OnFull
-  /** If the store is full: when the first key at its limit has room again. */
+  /** If the store is full: the earliest time at which a key has room again. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
   /** Makes room for new keys, which are added after the op. Creates their logs. Returns whether there is room. */

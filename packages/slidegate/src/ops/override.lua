@@ -3,7 +3,7 @@
 -- Reply  1 if a rule or a block was in force before, otherwise 0
 
 --- records
--- Checks two names of the index, and removes those whose override has expired.
+-- Checks two names in the index, and removes those whose override has expired.
 local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size

@@ -16,7 +16,7 @@ local NEVER = -1
 -- If a stamp is further ahead of the clock than this, the clock was set back.
 local MAX_AHEAD = 1000
 local MIN_GIVEN_TTL = 600000
--- The offset in `kinds` for the functions of an op's second log and later ones.
+-- The offset in `kinds` for the functions of an op's second and later logs.
 local LATER = 1000
 local NUMBER_FORMAT = '>I6'
 

@@ -1,4 +1,4 @@
--- Runs operations other than decisions; each has its own file. Finishes decisions with bans, repeated requests or
+-- Runs operations other than decisions; each has its own file. Also finishes decisions with bans, repeated requests or
 -- explanations.
 --
 -- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. The `logs` are
@@ -10,7 +10,7 @@
 
 local steps, ops = {}, {}
 
--- Returns the logs of an op. `entries` is the kind of entries that a log keeps: see entry-window.lua.
+-- Returns an op's logs. `entries` is the kind of entries that a log keeps: see entry-window.lua.
 local function logs_of(words, codes, k)
   local logs = {}
   for i, code in ipairs(codes or {}) do
@@ -73,7 +73,7 @@ local function return_charge(log, words, now, clock, at_ms, units, id)
   return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0
 end
 
--- Returns the function of an operation, which is created on first use.
+-- Returns the function for an operation, which is created on first use.
 local function operation(name)
   if not ops[name] then
     --- operations

@@ -2,7 +2,7 @@
 --
 -- Reply  per log: units returned
 
--- Whether logs that find requests by id still have this one. A repeated request may already have been refunded.
+-- Whether logs that find requests by id still have this request. A repeated request may already have been refunded.
 local function is_still_charged(logs, words, now, run, id)
   local entries = HOLDER
   for _, log in ipairs(logs) do

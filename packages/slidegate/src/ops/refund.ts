@@ -10,16 +10,16 @@ export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
   readonly atMs: number
-  /** Per log of all parts: whether it was charged. A shadow limit without room wasn't charged. */
+  /** Whether each log, across all parts, was charged. A shadow limit without room wasn't charged. */
   readonly charged: readonly boolean[]
   /** The source of the charge, if it wasn't the store. */
   readonly source?: 'fallback'
-  /** Replaces `atMs` and `source`, see `ConsumeOutcome.debits`. */
+  /** Replaces `atMs` and `source`; see `ConsumeOutcome.debits`. */
   readonly debits?: readonly Debit[] | undefined
 }
 
 export interface RefundOutcome {
-  /** The units returned per log, over all parts in order. */
+  /** The units refunded per log, across all parts, in order. */
   readonly returned: readonly number[]
 }
 

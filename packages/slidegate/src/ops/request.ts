@@ -40,7 +40,7 @@ export interface Debit {
 }
 
 export interface Ban {
-  /** Milliseconds for which a key is blocked: the maximum of all parts. `Infinity` if the block never ends. */
+  /** Milliseconds for which a key is blocked: the maximum over all parts. `Infinity` if the block never ends. */
   readonly ms: number
   /** The indices of the parts that were blocked before this op. Empty if the op caused the ban. */
   readonly parts: readonly number[]
@@ -54,11 +54,11 @@ export interface ConsumeOutcome {
   /** How many of the op's `count` requests were admitted. For a peek: how many would be. */
   readonly admitted: number
   /**
-   * Three numbers per limit of all parts, in order:
+   * Three numbers per limit, across all parts, in order:
    *
-   * - the units used within its window before this op
-   * - milliseconds until it has room for the cost: 0 if it has room, `Infinity` if it never will
-   * - milliseconds until its window is empty
+   * - the units used within the limit's window before this op
+   * - milliseconds until the limit has room for the cost: 0 if it has room, `Infinity` if it never will
+   * - milliseconds until the limit's window is empty
    */
   readonly limits: readonly number[]
   /** Set for a repeated request: the units charged at `atMs`. */
@@ -69,13 +69,13 @@ export interface ConsumeOutcome {
   readonly ban?: Ban | undefined
   /** The charge of each part. Set if a charge differs from the cost, or if parts were decided separately. */
   readonly debits?: readonly Debit[]
-  /** For each part, what is in force of its override. Omitted if no part has an override in force. */
+  /** For each part, the override in force. Omitted if no part has one. */
   readonly overrides?: readonly (InForce | undefined)[]
 }
 
 export type Overrides = ConsumeOutcome['overrides']
 
-/** Returns the ban, if parts were blocked before the op. `banned` has the milliseconds left of each part's ban. */
+/** Returns the ban, if parts were blocked before the op. `banned` has the milliseconds left in each part's ban. */
 export function banOf(banned: readonly number[], overrides: Overrides): Ban | undefined {
   const blocked = banned.map((ms, part) => Math.max(ms, overrides?.[part]?.blockedMs ?? 0))
   const parts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
@@ -91,7 +91,7 @@ export function partsInForce(parts: readonly Part[], overrides: Overrides): read
 }
 
 export interface ExplainOutcome extends ConsumeOutcome {
-  /** Per limit: milliseconds until one used unit is free, then each tenth of them. Empty if none is used. */
+  /** Per limit: milliseconds until one used unit is free, then each tenth of the units. Empty if none is used. */
   readonly frees: readonly (readonly number[])[]
   /** The state of each part's ban. `undefined` for parts without bans. */
   readonly bans: readonly (BanState | undefined)[]
@@ -123,6 +123,6 @@ export interface OverrideChange {
   readonly ruleMs?: number | undefined
   /** Milliseconds for which to block the key: `FOREVER` blocks indefinitely, and 0 unblocks. */
   readonly blockMs?: number | undefined
-  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all keys are. */
+  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all keys are stored unchanged. */
   readonly given?: readonly string[] | undefined
 }

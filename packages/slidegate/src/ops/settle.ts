@@ -11,16 +11,16 @@ export interface SettleOp extends AnyOp {
   readonly units: number
   /** Actual units, 0 or more. */
   readonly actual: number
-  /** Per log, over all parts in order: whether the reservation charged it. */
+  /** Whether the reservation charged each log, across all parts, in order. */
   readonly charged: readonly boolean[]
-  /** When each part was charged. Charges that were restamped after that aren't returned. */
+  /** When each part was charged. Charges that were restamped after that aren't refunded. */
   readonly instants: readonly number[]
 }
 
 export interface SettleOutcome {
   /** Whether the reservation was still open. If not, nothing was changed. */
   readonly settled: boolean
-  /** Units returned per log, over all parts in order. */
+  /** Units refunded per log, across all parts, in order. */
   readonly returned: readonly number[]
 }
 

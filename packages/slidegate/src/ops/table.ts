@@ -27,12 +27,12 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
-/** Whether an op is a usual request for one key. Identical requests are merged, and their denials are reused. */
+/** Whether an op is an ordinary request for one key. Identical requests are merged, and their denials are reused. */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }
 
-/** Whether an op is a consume without id, lease or reservation that isn't waiting. Nearly every op is. */
+/** Whether an op is a plain consume, as nearly every op is. It has no id, lease or reservation, and isn't waiting. */
 export function isUsual(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   if (op.type !== 'consume') return false
   const { requestId, leaseMs, isWaiting, reservation } = op

@@ -58,7 +58,7 @@ export class Attempts {
     this.#gate.enter()
   }
 
-  /** Resolves when the request may be sent. Rejects with the reason of the request's signal, or like `Limiter.wait`. */
+  /** Resolves when the request may be sent. Rejects with the signal's abort reason, or like `Limiter.wait`. */
   async admitted(): Promise<void> {
     try {
       await this.#admitted()
@@ -160,7 +160,7 @@ export class Attempts {
     return false
   }
 
-  /** Called when the upstream has counted the request. If the request failed in flight, it may still be counted. */
+  /** Called when the upstream has counted the request. If the request failed in flight, the upstream may count it later. */
   #counted(isFailed = false): void {
     clearInterval(this.#renewal)
     // The charge's timestamp may be a millisecond early.
@@ -186,12 +186,12 @@ export class Attempts {
     this.#renewal.unref?.()
   }
 
-  /** Resolves when the charge for a late response has been moved. Await it, because the process may exit afterwards. */
+  /** Resolves when the charge for a late response has been moved to the current time. Await it, or the process may exit first. */
   get moved(): Promise<void> | undefined {
     return this.#moving
   }
 
-  /** Moves the charge to the current time. Charges before it refunds, so that the request counts at all times. */
+  /** Moves the charge to the current time. Charges first, then refunds, so that the request always counts. */
   #moveToNow(): void {
     const { limiter } = this.#settings
     this.#moving = limiter.charge(this.#key, this.#cost).then(
@@ -206,7 +206,7 @@ export class Attempts {
   }
 }
 
-/** Whether the upstream's limits, declared or learned, made the decision. */
+/** Whether the decision is based on the upstream's limits, declared or learned. */
 function areOf({ limits }: Terms, decision: Decision): boolean {
   return decision.limits.every(
     ({ windowMs, shadow }) => shadow || limits.some((limit) => limit.windowMs === windowMs),

@@ -1,4 +1,4 @@
-// Learns the limits of an upstream from its responses and applies them.
+// Learns an upstream's limits from its responses and applies them.
 //
 // While a learned limit is being written, no request for its key is sent, and requests that were already admitted return to the
 // queue.
@@ -24,16 +24,16 @@ export interface Learned {
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Wait in milliseconds after the first 429 that reports no time. Doubles with each consecutive 429. */
+/** Milliseconds to wait after the first 429 without a wait time. Doubles with each consecutive 429. */
 const REFUSED_MS = 1000
 
-/** Maximum rounding error of a time in whole seconds, in milliseconds. */
+/** Maximum rounding error for a time in whole seconds, in milliseconds. */
 const ROUNDED_MS = 1000
 
 /** Maximum margin added to the wait that an upstream requests. */
 const MAX_ADDED_MS = 1000
 
-/** Whether the upstream rejected the request because of its limits. */
+/** Whether the upstream rejected the request because of a limit. */
 export function isRefusal(status: number): boolean {
   return status === 429 || status === 503
 }
@@ -78,7 +78,7 @@ export function learnedFrom(
   return { requestedMs, holdMs: Math.min(requestedMs, maxHoldMs), limits }
 }
 
-/** Returns the index of the limit that a quota belongs to, or -1. */
+/** Returns the index of the limit that matches a quota, or -1. */
 function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
   if (terms === undefined) return -1
   const { windowsMs, limits } = terms
@@ -101,10 +101,10 @@ function least(one: number | undefined, other: number | undefined): number | und
 }
 
 /**
- * Returns whether a response changes the known state of the budget.
+ * Returns whether a response reports anything new about the budget.
  *
  * @param then the decision that admitted the request
- * @param latest the last decision
+ * @param latest the latest decision
  */
 export function isNews(learned: Learned, terms: Terms, then: Decision, latest: Decision): boolean {
   const { isLower, isHigher, excess } = planOf(learned, terms, then, latest)
@@ -112,7 +112,7 @@ export function isNews(learned: Learned, terms: Terms, then: Decision, latest: D
 }
 
 interface Plan {
-  /** The new units per window of each limit. */
+  /** The new units per window, for each limit. */
   readonly units: readonly number[]
   readonly isLower: boolean
   readonly isHigher: boolean
@@ -123,9 +123,8 @@ interface Plan {
 /**
  * Plans how to apply the values of a response.
  *
- * The excess is how many fewer units remain upstream than in the limiter. Since this request's admission, other
- * requests may have been admitted or may have left the window. So the remaining units of both decisions are compared,
- * and the lower number is used.
+ * The excess is how many fewer units remain upstream than in the limiter. Since this request was admitted, other
+ * requests may have been admitted or may have left the window, so the lower of the decisions' remaining units is used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }
@@ -192,7 +191,7 @@ export class KeyGate {
     if (--this.#users === 0) this.#emptied()
   }
 
-  /** Returns whether a decision requested at this time already used all learned limits. */
+  /** Returns whether a decision requested at this time was based on all learned limits. */
   isInformed(askedAtMs: number): boolean {
     return this.#learning === undefined && askedAtMs >= this.#learntAtMs
   }
@@ -219,7 +218,7 @@ export class KeyGate {
 
 const gatesOf = new WeakMap<object, Map<string, KeyGate>>()
 
-/** Returns the gate of a limiter's key. All requests of the key share it while any of them is in flight. */
+/** Returns the gate for a limiter's key. All requests for the key share it while any of them is in flight. */
 export function keyGateOf(limiter: object, key: string): KeyGate {
   const gates = gatesOf.get(limiter) ?? new Map<string, KeyGate>()
   gatesOf.set(limiter, gates)

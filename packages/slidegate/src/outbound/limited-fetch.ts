@@ -1,4 +1,4 @@
-// limitedFetch(): wraps any fetch to stay within the limits of an upstream.
+// limitedFetch(): wraps any fetch to stay within an upstream's limits.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
@@ -29,7 +29,7 @@ interface RequestParts {
  * All processes with the same store share the budget. Redirects that `fetch` follows aren't counted. If the upstream redirects to
  * itself, use `redirect: 'manual'`.
  *
- * In addition to the errors of `fetch`, the promise rejects with:
+ * In addition to the errors from `fetch`, the promise rejects with:
  * - the signal's reason, if it is aborted
  * - a `WaitError` (`full`, `timeout`, `impossible`), if the limiter doesn't admit the request
  * - a `StoreUnavailableError`, if the store is unavailable
@@ -78,7 +78,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
   return limited as unknown as Fetch
 }
 
-/** The base of relative URLs in browsers. */
+/** The base URL that browsers resolve relative URLs against. */
 function pageUrl(): string | undefined {
   return (globalThis as { readonly location?: { readonly href: string } }).location?.href
 }

@@ -61,7 +61,7 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** Maximum bytes read of a dropped response. Its connection can be reused only if all of it was read. */
+/** Maximum bytes read from a dropped response. Its connection can be reused only after the whole response has been read. */
 const MAX_DROPPED_BYTES = 65_536
 
 /** A placeholder for a missing origin. */

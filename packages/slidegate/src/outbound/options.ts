@@ -1,4 +1,4 @@
-// The options of limitedFetch() and limitedInterceptor(), and their checks.
+// The options for limitedFetch() and limitedInterceptor(), and their checks.
 import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
@@ -11,12 +11,12 @@ export interface OutboundRequest {
   readonly method: string
 }
 
-/** Options of {@link OutboundOptions.retry}. */
+/** Options for {@link OutboundOptions.retry}. */
 export interface RetryOptions {
   /** Maximum number of times a request is sent, an integer from 1 to 100. Default: 3. */
   readonly maxAttempts?: number
   /**
-   * Maximum delay of a retry in milliseconds, an integer from 0 to 2^31 - 1. If the upstream requests a longer delay, the
+   * Maximum delay before a retry in milliseconds, an integer from 0 to 2^31 - 1. If the upstream requests a longer delay, the
    * request isn't retried and the response is returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
@@ -27,7 +27,7 @@ export interface RetryOptions {
   readonly anyMethodOn429?: boolean
 }
 
-/** The options of `limitedFetch` and `limitedInterceptor`. */
+/** The options for `limitedFetch` and `limitedInterceptor`. */
 export interface OutboundOptions {
   /**
    * The key that a request is charged to. Default: the URL's origin, such as `https://api.example.com`. Required for undici's
@@ -40,7 +40,7 @@ export interface OutboundOptions {
    * An integer. This process sends waiting requests in order of priority, highest first, then in order of arrival. Default: 0.
    */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /** Maximum total wait of all attempts in milliseconds, from 0 to 2^31 - 1. Default: 30,000. */
+  /** Maximum total wait across all attempts in milliseconds, from 0 to 2^31 - 1. Default: 30,000. */
   readonly maxWaitMs?: number
   /**
    * Whether to learn from responses: remaining units, lower limits, and when to retry. Requires an `upstreamLimiter`. Default:
@@ -48,14 +48,14 @@ export interface OutboundOptions {
    */
   readonly learn?: boolean
   /**
-   * Maximum time in milliseconds for which one response can hold back a key. An integer from 10 to 2^31 - 1. Default: 300,000 (5
-   * minutes).
+   * Maximum time in milliseconds that one response can hold back a key's requests. An integer from 10 to 2^31 - 1. Default:
+   * 300,000 (5 minutes).
    */
   readonly maxHoldMs?: number
   /**
    * Retries after a 429, a 503 or a failed connection. `false` disables them.
    *
-   * Requests with GET, HEAD, OPTIONS, TRACE, PUT and DELETE are retried, unless the body is a stream. Delays are random. Each
+   * GET, HEAD, OPTIONS, TRACE, PUT and DELETE requests are retried, unless the body is a stream. Delays are random. Each
    * attempt waits for the limiter and is charged.
    */
   readonly retry?: RetryOptions | false
@@ -97,7 +97,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   const held = limiter.limits.find(isForHandlers)
   if (held !== undefined) {
     throw invalidOption(
-      `the limit ${show(held.name)} can't be used here; call the limited fetch inside schedule() of another limiter`,
+      `the limit ${show(held.name)} can't be used here; call the limited fetch inside another limiter's schedule()`,
       held.name,
     )
   }

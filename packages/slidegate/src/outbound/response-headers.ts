@@ -1,4 +1,4 @@
-// Reads the rate limit headers of an upstream's responses, in all formats.
+// Reads the rate limit headers in an upstream's responses, in all formats.
 import {
   type BareItem,
   type Item,
@@ -26,14 +26,14 @@ export interface ResponseHeaders {
   readonly retryAfterMs: number | undefined
 }
 
-/** Returns a header by its lowercase name. The values of a repeated header are joined by commas. */
+/** Returns a header by its lowercase name. The values of a repeated header are joined with commas. */
 export type ReadHeader = (name: string) => string | null | undefined
 
 /** Longer headers are ignored, and longer lists are truncated. */
 const MAX_LENGTH = 4096
 const MAX_QUOTAS = 16
 
-/** The maximum time. Longer times are capped. */
+/** Longer times are capped at this value. */
 const MAX_MS = 366 * 86_400_000
 
 /**
@@ -160,7 +160,7 @@ function leading(field: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Reads seconds from now. A number above 30 years is a time: seconds or milliseconds since the epoch. */
+/** Reads seconds from now. Numbers of 1e9 (about 32 years) or more are seconds or milliseconds since the epoch. */
 function resetIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
   if (value === undefined) return until(dateIn(field), clockMs)

@@ -20,7 +20,7 @@ export function isRepeatable(body: unknown): boolean {
   )
 }
 
-/** Errors of connections that were never established. */
+/** Errors for connections that were never established. */
 const UNCONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']
 
 /** Errors after which the request may have reached the upstream. */
@@ -65,7 +65,7 @@ function bare(host: string): string {
   return host.replace(/^\[|\]$/g, '')
 }
 
-/** Maximum random delay of the second attempt. Doubles with each further attempt. */
+/** Maximum random delay before the second attempt. Doubles with each further attempt. */
 const BACKOFF_MS = 500
 
 /**
@@ -74,7 +74,7 @@ const BACKOFF_MS = 500
  * Adds jitter to the delay that the upstream requests, so that requests rejected together aren't retried
  * together.
  *
- * @param attempt how many times the request was sent
+ * @param attempt how many times the request has been sent
  */
 export function delayMs(
   { maxAttempts, maxDelayMs }: { readonly maxAttempts: number; readonly maxDelayMs: number },

@@ -17,7 +17,7 @@ export interface UpstreamLimit {
   readonly name?: string
 }
 
-/** Options of {@link upstreamLimiter}. */
+/** Options for {@link upstreamLimiter}. */
 export interface UpstreamLimiterOptions
   extends Omit<LimiterOptions, 'limits' | 'overrides' | 'ban' | 'dimensions'> {
   /** The upstream's limits, 1 to 64, each with a different window. */
@@ -26,8 +26,8 @@ export interface UpstreamLimiterOptions
    * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
    * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from
-   * the time of its response. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All
-   * processes that share the limits must use the same margin.
+   * the time of its response. The margin lowers the rate: with a margin of 500 ms, a limit of 50 per 10 s allows 95% of that
+   * rate. All processes that share the limits must use the same margin.
    */
   readonly marginMs?: number
 }
@@ -40,7 +40,7 @@ export interface Terms {
   readonly marginMs: number
   /** The upstream's own windows. */
   readonly windowsMs: readonly number[]
-  /** The limits of the limiter, with the margin. */
+  /** The limiter's limits, with the margin. */
   readonly limits: readonly Limit[]
 }
 
@@ -54,7 +54,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each limit of a key. A blocked key remains blocked. */
+/** Sets the units for each of a key's limits. A blocked key remains blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
@@ -96,7 +96,7 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw new SlidegateError(
       'invalid_limit',
-      `limits is ${show(limits)}; it must be an array with at least one of { limit, window }`,
+      `limits is ${show(limits)}; it must be an array with at least one { limit, window }`,
       limits,
     )
   }
@@ -113,7 +113,7 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
   if (twice === undefined) return parsed
   throw new SlidegateError(
     'duplicate_limit',
-    `two limits have a window of ${twice.windowMs} ms; keep only the lower one`,
+    `two limits have a window of ${twice.windowMs} ms; keep only the lower limit`,
     twice.windowMs,
   )
 }

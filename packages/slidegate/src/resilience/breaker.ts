@@ -12,7 +12,7 @@ export interface BreakerListener {
   closed(): void
 }
 
-/** Stops requests to a failing store, except for occasional attempts. After M. Nygard, "Release It!". */
+/** Stops requests to a failing store, except for occasional attempts. Based on "Release It!" by M. Nygard. */
 export class Breaker {
   readonly #options: Required<BreakerOptions>
   readonly #listener: BreakerListener
@@ -34,7 +34,7 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /** The number of the current outage. 0 while the breaker is closed. An attempt only counts in its own outage. */
+  /** The current outage's number. 0 while the breaker is closed. An attempt counts only in its own outage. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }

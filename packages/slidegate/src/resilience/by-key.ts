@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/** Looks up the limiter, then the key. V8 caches the hash of a key that is reused, but not of a new, joined string. */
+/** Looks up the limiter, then the key. Joined into one string, they would have to be hashed each time. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 
@@ -24,7 +24,7 @@ export class ByKey<Entry> {
   }
 }
 
-/** Entries of the most recent keys, up to a maximum. A ring finds the oldest entry faster than a Map does. */
+/** Entries for the keys added most recently, up to a maximum. A ring finds the oldest entry faster than a Map does. */
 export class KeyRing<Entry> {
   readonly #maxKeys: number
   readonly #entries = new ByKey<Entry>()

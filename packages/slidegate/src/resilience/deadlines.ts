@@ -1,4 +1,4 @@
-// Deadlines of calls: one timer for all calls with the same timeout.
+// Deadlines for calls: one timer for all calls with the same timeout.
 
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
@@ -8,7 +8,7 @@ export interface Due {
   giveUp(): void
 }
 
-/** If a timer is this late, the event loop was blocked. */
+/** If a timer fires this late, the event loop was blocked. */
 const LATE_MS = 10
 
 /** Extra time for replies after the event loop was blocked. */
@@ -19,7 +19,7 @@ const MIN_SWEEP = 4096
 /** Maximum calls that time out in one turn of the event loop. */
 const MAX_PER_TURN = 1024
 
-/** Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough. */
+/** Watches calls with the same timeout. They come due in order, so one timer for the oldest is enough. */
 export class Deadlines {
   readonly #calls: (Due | undefined)[] = []
   #oldest = 0
@@ -32,7 +32,7 @@ export class Deadlines {
     this.#tickAtMs = undefined
   }
 
-  /** The time. The clock is read once per tick. */
+  /** The current time. Reads the clock once per tick. */
   now(): number {
     if (this.#tickAtMs === undefined) {
       this.#tickAtMs = performance.now()
@@ -70,7 +70,7 @@ export class Deadlines {
     const end = Math.min(this.#end, this.#oldest + MAX_PER_TURN)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that timed out may retry immediately. That removes settled calls from the list.
+      // A caller that has timed out may retry immediately, which removes settled calls from the list.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()
@@ -87,7 +87,7 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Most calls behind a pending call have been answered. Keeps the same array, because replacing it would create
+    // Most calls after a pending one have been answered. Keeps the same array, because replacing it would create
     // garbage.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {

@@ -31,13 +31,13 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the
- * `source` `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
- * subtracted from the waits. If another process's request has been admitted since then, the store might report more
- * limits and longer waits, but never shorter ones. `remaining` may be stale.
+ * After a denial, requests with the same key, limits and cost are denied without a call to the store. This lasts for
+ * the denial's `retryAfterMs`. The `source` is `denyCache`. The waits and `deniedBy` come from the store's last answer.
+ * The time since that answer is subtracted from the waits. If another process's request has been admitted in that time,
+ * the store might report more limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
- * can cause bans, only denials of blocked keys are cached.
+ * can cause bans, denials are cached only for blocked keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -53,7 +53,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
       const op = ops[0]!
       // Requests with an id always go to the store, because each can have a different answer. So do waiting requests.
       if (ops.length === 1 && isSingle(op)) {
-        // The time before sending, so that network latency may end a denial early, but never late.
+        // Read before sending, so that network latency can end a cached denial early, but never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
@@ -70,7 +70,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
           denials.forgetChanged(ops)
           call.reject(error)
         }
-        // Until the answer arrives, it's unknown whether the ops changed keys.
+        // Denials are dropped before and after, because the ops can change their keys at any time in between.
         store.apply(ops, intercepted(call, resolve, reject))
       }
     },
@@ -82,13 +82,13 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Whether cached denials of an op's keys stay valid. */
+/** Whether cached denials for the op's keys stay valid. */
 function isLook(op: Op): boolean {
   const { effect } = kindOf(op)
   return effect === 'look' || effect === 'renew'
 }
 
-/** A request to the store. Its denial is cached, and its admission counts as a change of the key. */
+/** A request to the store. If it is denied, the denial is cached. If it is admitted, its key has changed. */
 class RequestCall extends PassingCall {
   readonly #op: ConsumeOp
   readonly #denials: Denials
@@ -119,16 +119,16 @@ function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   return !isBlocked && parts[0]!.set.logs.some(({ role }) => role === 'ban')
 }
 
-/** Maximum number of cached denials per key. Each is for a different request. */
+/** Maximum number of cached denials per key. Each has a different limit set or cost. */
 const MAX_PER_KEY = 4
 
 const CHANGE_SLOTS = 4096
 
-/** The denials of up to `maxKeys` keys. A key without denials is kept until its place in the ring is needed. */
+/** The denials for up to `maxKeys` keys. A key without denials is kept until its place in the ring is needed. */
 class Denials {
   readonly #maxStaleMs: number
   readonly #keys: KeyRing<Denial[]>
-  /** Counts each key's changes, by hash. A denial isn't cached if its key has changed since the request was sent. */
+  /** Counts changes to each key, by hash. A denial isn't cached if its key has changed since the request was sent. */
   readonly #changes = new Uint32Array(CHANGE_SLOTS)
 
   constructor(maxStaleMs: number, maxKeys: number) {
@@ -148,7 +148,7 @@ class Denials {
   }
 
   hold(op: ConsumeOp, outcome: ConsumeOutcome, position: number, sentAtMs: number): void {
-    // Requests denied together share the denial of the first.
+    // Requests that are denied together share the first one's denial.
     if (mayBan(op, outcome) || this.find(op, sentAtMs) !== undefined) return
     const part = op.parts[0]!
     const denials = this.#keys.get(part) ?? this.#keys.add(part, [])
@@ -230,7 +230,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // A limit may have room earlier than the others. From that time on, it has room for the cost.
+      // One limit may have room sooner than the others. From then on, its usage leaves room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

@@ -1,4 +1,4 @@
-// The failure policy: turns every failure of a store into a defined answer within a bounded time.
+// The failure policy: gives every request a defined answer within a bounded time, even if the store fails.
 
 import { asUnavailable, noAnswer, SlidegateError, type StoreUnavailableError } from '../errors.ts'
 import type { FailureReports } from '../events.ts'
@@ -18,8 +18,8 @@ import { ClockWatch, StoreHealth } from './store-health.ts'
  * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
  *
  * A call that isn't answered within `timeoutMs` fails, even if the store's client keeps waiting. A store that fails too
- * often gets no requests, except for occasional attempts. Charges that arrive too late are refunded, unless the caller
- * was allowed to pass, or chose the request's id and can repeat the request.
+ * often gets no requests, except for occasional attempts. Charges that are made too late are refunded, unless the
+ * caller was allowed to pass, or chose the request's id and can repeat the request.
  */
 export const failurePolicy: FailurePolicy = (store, settings, reports) => {
   const guarded = guardedStore(store, settings, reports)
@@ -55,7 +55,7 @@ function guardedStore(store: Store, settings: FailureSettings, reports: FailureR
 
 type Guard = ReturnType<typeof guardOf>
 
-/** The parts of a policy that all shards of a store share. */
+/** The state that all of a store's shards have in common. */
 function guardOf(store: Store, settings: FailureSettings, reports: FailureReports) {
   const overrides = new SeenOverrides()
   return {
@@ -101,7 +101,7 @@ const IS_ANSWER: readonly string[] = ['invalid_state', 'full']
 
 const NO_DIAGNOSIS = { message: 'the store did not answer' }
 
-/** A call to the store that is still waiting for its answer. A late answer may have charged units. */
+/** A call to the store. It can be answered after its deadline, when its units have already been charged. */
 class GuardedCall implements Call, Due {
   isSettled = false
   readonly #shard: Shard
@@ -127,7 +127,7 @@ class GuardedCall implements Call, Due {
     return this.#sentAtMs + this.#shard.guard.settings.timeoutMs
   }
 
-  /** Starts the deadline once the first connection exists. */
+  /** Starts the deadline. If the store is still starting, waits for that first. */
   watch(): void {
     if (this.isSettled) return
     const { deadlines, store } = this.#shard.guard
@@ -197,7 +197,7 @@ class GuardedCall implements Call, Due {
     if (this.#ops[0]!.parts[0]?.set.isOverridable) {
       for (let i = 0; i < this.#ops.length; i++) guard.overrides.learn(this.#ops[i]!, outcomes[i], nowMs)
     }
-    // A repeated request has the time of the first request, which may be long past.
+    // A repeated request has the time of the original request, which may be long ago.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
     if (byMs !== 0) guard.health.clockStepped(byMs, nowMs)
@@ -217,7 +217,7 @@ class GuardedCall implements Call, Due {
     if (IS_ANSWER.includes(error.reason)) {
       breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     } else if (isOverload) {
-      // The store hasn't failed. The key's own flood caused the timeout.
+      // The store hasn't failed. Too many requests for the key caused the timeout.
       if (this.#isAttempt) breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || this.#isAttempt) {
       breaker.failed(performance.now(), error, this.#isAttempt)
@@ -229,7 +229,7 @@ class GuardedCall implements Call, Due {
     const { late } = this.#shard.guard
     this.#ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
-      // A caller that chose the id can repeat the request and then gets this answer.
+      // A caller that chose the id can repeat the request, and then gets this answer.
       if (op.type !== 'consume' || op.mayRepeat) return
       if (outcome.source !== 'store' || position >= outcome.admitted) return
       // A failed reservation is treated as if the store had never made it.

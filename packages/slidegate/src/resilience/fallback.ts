@@ -1,4 +1,4 @@
-// The fallback: answers requests without the store, with the overrides that the store returned before.
+// The fallback: answers requests without the store, but applies the overrides that the store returned earlier.
 
 import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -16,7 +16,7 @@ import { KeyRing } from './by-key.ts'
 type Request = ConsumeOp | PeekOp
 type Answers = readonly Outcome[]
 
-/** The minimum wait in a denial, so that callers don't retry in a loop. */
+/** The minimum wait in a denial, so that callers don't retry in a tight loop. */
 const MIN_WAIT_MS = 100
 
 export class Fallback {
@@ -33,7 +33,7 @@ export class Fallback {
     this.#local = new LocalShare(settings.instances)
   }
 
-  /** Answers ops, or returns `undefined` if they fail. With `isOverload`, no policy admits requests. */
+  /** Answers ops, or returns `undefined` if they must fail. With `isOverload`, no policy admits requests. */
   answer(ops: readonly Op[], nowMs: number, pauseMs: number, isOverload: boolean): Answers | undefined {
     if (this.#policy === 'throw') return undefined
     const policy = isOverload ? 'deny' : this.#policy
@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers an op about a decision of this fallback. Returns whether it did. Resets also go to the store. */
+  /** Answers an op that concerns a decision by this fallback. Returns whether it did. Resets also go to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -80,7 +80,7 @@ function uncounted({ parts, count }: Request, isAllowed: boolean, pauseMs: numbe
 
 const MAX_LOCAL_KEYS = 100_000
 
-/** Decides in this process, without the store's counts. Applies an equal share of the limits, at least 1. */
+/** Decides in this process, without the store's counts. Applies an equal share of each limit, at least 1. */
 export class LocalShare {
   readonly #instances: number
   readonly #createStore: () => MemoryStore
@@ -97,7 +97,7 @@ export class LocalShare {
 
   decide(op: Request, pauseMs: number): ConsumeOutcome {
     const outcome = this.apply(op) as ConsumeOutcome
-    // This process has no room for another key, but the store does.
+    // This process has no room for another key, but the store may have some.
     if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))
@@ -187,7 +187,7 @@ export class SeenOverrides {
   }
 }
 
-/** The part of an override that remains after this time. */
+/** Returns what is left of an override after this time. `undefined` if it has ended. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

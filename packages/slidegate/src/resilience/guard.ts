@@ -49,10 +49,7 @@ export function guardStore(name: string, options: FailureOptions, sets: readonly
     return { store: store.failurePolicy(store, settings, announcer), announcer }
   }
   if (store.applySync === undefined) {
-    throw invalidOption(
-      'the store has no failurePolicy; set it to the failurePolicy that slidegate exports',
-      store,
-    )
+    throw invalidOption('the store has no failurePolicy; set it to failurePolicy from slidegate', store)
   }
   const fallback = new Fallback(settings, announcer.counts)
   return { store: guardLocal(store as LocalStore, fallback, announcer), announcer }
@@ -104,7 +101,7 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
         return answer(ops, error)
       }
     },
-    // If the fast path can't decide a request, the request needs an op.
+    // Needs no guard: a request that the fast path can't decide is sent as an op.
     fastPath: store.fastPath?.bind(store),
     close() {},
   }

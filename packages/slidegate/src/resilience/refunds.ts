@@ -1,4 +1,4 @@
-// Returns unused charges: of requests that were answered too late, and of unspent leases.
+// Refunds unused charges: for requests that were answered too late, and for unspent leases.
 
 import { isCounted } from '../decision.ts'
 import type { ConsumeOp, RefundOp } from '../ops/all.ts'
@@ -84,12 +84,12 @@ export class LateCharges {
       last.end = end
       return
     }
-    // Requests that were decided together arrive in the same tick, and one op refunds them.
+    // The answers to requests that were decided together arrive in the same tick, so one op can refund them all.
     if (last === undefined) queueMicrotask(() => this.#return())
     this.#ranges.push({ op, outcome, from, end })
   }
 
-  /** Releases a slot whose caller was admitted without the store, and therefore won't release it. */
+  /** Releases a concurrency slot. Its caller was admitted without the store, so won't release it. */
   release({ parts, cost: units, requestId }: ConsumeOp): void {
     const isHeld = parts.some(({ set }) => set.keeps.has('holder'))
     if (isHeld && requestId !== undefined)

@@ -1,13 +1,13 @@
-// Warns about likely mistakes in the options of limiters on a store that several processes share.
+// Warns about likely mistakes in the options of limiters whose store is shared by several processes.
 
 import type { LimitSet } from '../limits/limit-set.ts'
 import { warn } from '../runtime/platform.ts'
 import type { FailureSettings, Store } from '../stores/store.ts'
 
-/** For each store: the limits of its open limiters, by limiter name. */
+/** The limits of all open limiters, by store and by limiter name. */
 const open = new WeakMap<Store, Map<string, LimitSet>>()
 
-/** Maximum number of names per store. If there are more, all of them are forgotten. */
+/** Maximum number of names per store. If there are more, all are forgotten. */
 const MAX_NAMES = 1000
 
 /** Warns, and returns a function to call when the limiter is closed. */
@@ -19,7 +19,7 @@ export function checkSetup(store: Store, settings: FailureSettings): () => void 
       'SLIDEGATE_LOCAL_INSTANCES',
       limiter,
       "onStoreError is 'local' without instances: in an outage, each process admits the whole limit. " +
-        'Set instances to the number of processes, or to 1.',
+        'Set instances to the number of processes, or to 1 to allow that.',
     )
   }
   const named = open.get(store) ?? new Map<string, LimitSet>()
@@ -31,7 +31,7 @@ export function checkSetup(store: Store, settings: FailureSettings): () => void 
         'SLIDEGATE_SHARED_NAME',
         limiter,
         'another limiter with this name and store has different limits, and they count together. ' +
-          "Give each its own name, such as name: 'login', or close the other one first.",
+          "Give each its own name, such as name: 'login', or close the other first.",
       )
     }
     if (named.size === MAX_NAMES) named.clear()

@@ -6,7 +6,7 @@ import { backgroundTimer } from '../runtime/platform.ts'
 import type { OnStoreError, Store } from '../stores/store.ts'
 import type { BreakerListener } from './breaker.ts'
 
-/** Steps are treated as one if their times and sizes differ by less than this. */
+/** Clock steps count as one if their times and sizes are this close. */
 const SAME_STEP_MS = 1000
 
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
@@ -16,7 +16,7 @@ const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   local: 'requests are decided in this process',
 }
 
-/** The health of a store as seen by one limiter. A Cluster is down while any of its parts is down. */
+/** A store's health, as seen by one limiter. A Cluster is down while any of its parts is down. */
 export class StoreHealth implements BreakerListener {
   readonly #reports: FailureReports
   readonly #onStoreError: OnStoreError
@@ -27,16 +27,16 @@ export class StoreHealth implements BreakerListener {
   #downSinceMs = 0
   /** Requests decided without the store since it went down. */
   #requests = 0
-  /** Kept instead of the error. The stack of an error would retain the failed request and its async context. */
+  /** Kept instead of the error. An error's stack would retain the failed request and its async context. */
   #message = ''
   #cause: Error | undefined
-  /** The last step of the clock. */
+  /** The clock's last step. */
   #stepAtMs = Number.NEGATIVE_INFINITY
   #stepMs = 0
 
   constructor(reports: FailureReports, onStoreError: OnStoreError, store: Store) {
     this.#reports = reports
-    this.#what = store.shardOf === undefined ? 'the store' : 'a part of the store'
+    this.#what = store.shardOf === undefined ? 'the store' : 'part of the store'
     this.#onStoreError = onStoreError
     this.#log = outageLogOf(store, reports.logger)
   }
@@ -79,7 +79,7 @@ export class StoreHealth implements BreakerListener {
     this.#log.requests++
   }
 
-  /** Reports a step of the clock once. Several parts of a Cluster may detect the same step. */
+  /** Reports each clock step once. Several parts of a Cluster may detect the same step. */
   clockStepped(byMs: number, nowMs: number): void {
     const isSame = nowMs - this.#stepAtMs < SAME_STEP_MS && Math.abs(byMs - this.#stepMs) < SAME_STEP_MS
     this.#stepAtMs = nowMs
@@ -90,11 +90,11 @@ export class StoreHealth implements BreakerListener {
   }
 }
 
-/** Maximum lines per period. If there are more changes, only the last is logged, at the end of the period. */
+/** Maximum lines per period. If there are more changes, only the last one is logged, at the end of the period. */
 const MAX_LINES = 10
 const STRETCH_MS = 10_000
 
-/** Logs each outage of a store once, even if many limiters notice it. */
+/** Logs each of a store's outages once, even if many limiters notice it. */
 class OutageLog {
   requests = 0
   #downSinceMs: number | undefined
@@ -152,15 +152,15 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Detects steps of a store's clock. The clock was read between a call and its answer, which bounds it. */
+/** Detects steps in a store's clock. The store reads it at some time between a call and its answer. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY
   #mostAheadMs = Number.POSITIVE_INFINITY
 
-  /** Returns by how many milliseconds the clock was set forward since the last answer. Negative if it was set back. */
+  /** Returns how many milliseconds the clock was set forward since the last answer. Negative if it was set back. */
   stepAt(atMs: number, sentAtMs: number, nowMs: number): number {
-    // Many answers fall into the same millisecond.
+    // Many answers have the same time.
     if (atMs === this.#lastAtMs) return 0
     this.#lastAtMs = atMs
     const leastAheadMs = atMs - nowMs

@@ -1,5 +1,5 @@
 // Listens to each abort signal once, on behalf of many requests.
-/** One listener per signal: Node searches all listeners of a signal whenever one is added or removed. */
+/** Uses one listener per signal. Node searches all of a signal's listeners whenever one is added or removed. */
 export class AbortListeners<Waiter> {
   readonly #onAbort: (waiters: Iterable<Waiter>, reason: unknown) => void
   readonly #watched = new Map<AbortSignal, { readonly waiters: Set<Waiter>; readonly listener: () => void }>()

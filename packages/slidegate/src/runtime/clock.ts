@@ -1,4 +1,4 @@
-// The process's clock, which never steps, and checks of callers' clocks.
+// The process's clock, which never jumps, and checks for callers' clocks.
 
 import { checkThat, invalidOption, show } from '../errors.ts'
 import { elapsedMs } from './platform.ts'
@@ -9,7 +9,7 @@ export type Clock = () => number
 /** The wall-clock time when the monotonic clock was 0. */
 let originMs: number | undefined
 
-/** The clock of this process: set by the wall clock once, then monotonic. Later changes of the machine's clock have no effect. */
+/** This process's clock: set from the wall clock once, then monotonic. Changes to the wall clock have no effect. */
 export const monotonicClock: Clock = () => {
   originMs ??= performance.timeOrigin + performance.now() - elapsedMs()
   return Math.floor(originMs + elapsedMs())

@@ -6,7 +6,7 @@ import { checkThat } from '../errors.ts'
  * Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`.
  *
  * A `string` variable, such as an environment variable, needs a cast:
- * `window: process.env.WINDOW as Duration`. It is checked at run time.
+ * `window: process.env.WINDOW as Duration`. The value is checked at run time.
  */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
@@ -31,7 +31,7 @@ export function parseDuration(duration: unknown): number | undefined {
 
 const RIGHT = "whole milliseconds or a string such as '250ms', '10s', '1m', '1h' or '7d'"
 
-/** Parses a window. @throws {SlidegateError} `invalid_duration` if it isn't from 10 ms to 366 days */
+/** Parses a window. @throws {SlidegateError} `invalid_duration` unless it is from 10 ms to 366 days */
 export function parseWindow(window: unknown, what = 'the window'): number {
   const ms = parseDuration(window)
   checkThat(ms !== undefined, what, window, RIGHT, 'invalid_duration')

@@ -17,9 +17,9 @@ const MARK = '#'
 /**
  * Makes a caller's text safe to use as a key of a `Map`.
  *
- * V8 hashes text with a secret. But before Node 20.20.2, 22.22.2, 24.14.1 and 25.8.2, a decimal number of up to 32 bits was its
- * own hash (CVE-2026-21717). A caller could put thousands of such keys into one bucket, which each lookup then searches. So these
- * keys get a prefix.
+ * V8 hashes text with a secret. But before Node 20.20.2, 22.22.2, 24.14.1 and 25.8.2, a decimal number of up to 32 bits
+ * was its own hash (CVE-2026-21717). A caller could put thousands of such keys into one bucket, which every lookup
+ * would then search. So these keys get a prefix.
  */
 export function mapKey(text: string): string {
   // Most keys start with a letter.

@@ -15,7 +15,7 @@ export interface HistogramCounts {
 /** Counts values in predefined buckets, without allocating. */
 export class Histogram {
   readonly #bounds: readonly number[]
-  /** The last item is the sum. If it were a field, V8 might allocate a number at each change. */
+  /** The last item is the sum. If it were a field, V8 might allocate a number on each change. */
   readonly #counts: Float64Array
 
   /**

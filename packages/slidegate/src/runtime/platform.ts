@@ -1,8 +1,8 @@
 // The differences between runtimes: Node, Deno and Bun have Node's built-in modules. Workers and browsers only have Web APIs.
 //
-// Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare names, and in
-// some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is created:
-// Workers allow that only during a request.
+// Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare
+// names, and some runtimes throw an error. Don't draw random numbers, start timers or read clocks while a module loads
+// or a limiter is created: Workers allow that only during a request.
 
 import { hmacSha256 as portableHmac, sha256 as portableSha256 } from './sha256.ts'
 
@@ -22,7 +22,7 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
   }
 }
 
-/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest clock. */
+/** Milliseconds on a monotonic clock. `hrtime` is Node's fastest clock. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()
@@ -78,12 +78,12 @@ export function fromBase64url(encoded: string): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** The async context in which to start timers. Otherwise, a timer would retain the context of a request. */
+/** An async context in which to start timers. Otherwise, a timer would retain a request's context. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
 
-/** The caller's async context, if the runtime supports it. */
+/** Captures the caller's async context, if the runtime supports it. */
 export function asyncOrigin(name: string): AsyncOrigin {
   return AsyncResource === undefined ? { runInAsyncScope: (run) => run() } : new AsyncResource(name)
 }
@@ -116,7 +116,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs a function in the next turn of the event loop. By that time, data that has arrived has been read. */
+/** Runs a function in the next turn of the event loop. By then, data that has already arrived has been read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

@@ -1,9 +1,9 @@
 // Rows of numbers outside the JavaScript heap.
 
-/** The base-2 logarithm of the number of rows in a full chunk. Chunks of wide rows have fewer. */
+/** The base-2 logarithm of the number of rows in a full chunk. Slabs with wide rows use smaller chunks. */
 const CHUNK_SHIFT = 14
 
-/** Rows in a new first chunk. */
+/** Initial number of rows in the first chunk. */
 const FIRST_ROWS = 64
 
 const NO_DOUBLES = new Float64Array(0)

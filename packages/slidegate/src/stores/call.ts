@@ -62,7 +62,7 @@ export function intercepted(call: Call, resolve: Call['resolve'], reject: Call['
   }
 }
 
-/** A call that passes everything on. Store wrappers override the methods that they need. */
+/** A call that passes everything on to another call. Store wrappers override methods to intercept results. */
 export class PassingCall implements Call {
   protected readonly call: Call
 

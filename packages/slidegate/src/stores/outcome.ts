@@ -1,4 +1,4 @@
-// Functions for outcomes: limits in force, costs and room per limit.
+// Functions for outcomes: the limits in force, and costs and free capacity per limit.
 
 import type { Limit } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -6,7 +6,7 @@ import { setUsed, unused, usedOf } from '../ops/numbers.ts'
 import { type ConsumeOutcome, type Debit, type Part, partsInForce, type RequestOp } from '../ops/request.ts'
 import type { Op, Outcome } from '../ops/table.ts'
 
-/** The limits of an op, part by part. */
+/** The limits in an op's parts, in order. */
 export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
@@ -15,12 +15,12 @@ export function logsOf(parts: readonly Part[]): readonly Log[] {
   return parts.flatMap(({ set }) => set.logs)
 }
 
-/** The limits of an op, changed by overrides in force. */
+/** The op's limits, as changed by the overrides in force. */
 export function limitsInForce({ parts }: RequestOp, { overrides }: ConsumeOutcome): readonly Limit[] {
   return limitsOf(partsInForce(parts, overrides))
 }
 
-/** The units that a request is charged per limit, in order. */
+/** The units that a request costs for each limit, in order. */
 export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
@@ -32,7 +32,7 @@ export function zerosFor(parts: readonly Part[]): number[] {
   return unused(limits)
 }
 
-/** How many requests each limit's log had room for. A shadow limit is charged for that many. */
+/** How many requests each limit's log had room for. A shadow limit is charged only for that many. */
 export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
   const rooms: number[] = []
   let first = 0

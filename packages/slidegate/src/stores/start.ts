@@ -1,4 +1,4 @@
-// The first connection of a store.
+// A store's first connection.
 
 import { backgroundTimer } from '../runtime/platform.ts'
 
@@ -7,7 +7,7 @@ export const START_MS = 2000
 const LOOK_MS = 20
 
 /**
- * A first connection in progress, for up to 2 s.
+ * A wait of up to 2 s for a store's first connection.
  *
  * Time during which the process is blocked doesn't count, because it can't connect then.
  */

@@ -1,6 +1,6 @@
-// THE contract of a store: apply(ops, call).
+// The contract that every store implements: apply(ops, call).
 //
-// Stores call back instead of returning promises, which would be most of the cost of a decision in a full batch.
+// Stores call back instead of returning promises, which would make up most of the cost of a decision in a full batch.
 
 import type { FailureReports } from '../events.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -12,10 +12,10 @@ export type * from '../ops/all.ts'
 export * from '../ops/request.ts'
 export type { Op, Outcome } from '../ops/table.ts'
 
-/** The connection of a store to its server. */
+/** A store's connection to its server. */
 export interface StoreConnection {
   /**
-   * Resolves when the first connection is open or has failed, within 2 s. Deadlines start at that time. Returns
+   * Resolves within 2 s, when the first connection is open or has failed. Deadlines start at that time. Returns
    * `undefined` afterwards.
    */
   whenStarted(): Promise<void> | undefined
@@ -26,8 +26,8 @@ export interface StoreConnection {
 /**
  * Receives the outcomes of ops.
  *
- * The store or a deadline settles the call, whichever comes first. After a deadline, the store can drop ops that
- * it hasn't sent. For ops that it has sent, it still resolves the call, because they may have been charged.
+ * The store or a deadline settles the call, whichever comes first. After a deadline, the store can drop ops that it
+ * hasn't sent. If it has sent them, it still calls `resolve` with their outcomes, so that late charges can be refunded.
  */
 export interface Call {
   readonly isSettled: boolean
@@ -37,26 +37,26 @@ export interface Call {
    * @param position index of this request among the identical requests that the store merged into one op, starting at 0
    */
   resolve(outcomes: readonly Outcome[], position: number): void
-  /** The ops may or may not have been decided. */
+  /** Reports a failure. The ops may or may not have been decided. */
   reject(error: unknown): void
 }
 
 /**
- * The answer to a request if the store doesn't answer:
+ * The result of a request if the store doesn't answer:
  * - `throw`: a `StoreUnavailableError`
  * - `deny`: a denial, with the source `failClosed`
  * - `allow`: allowed without being counted, with the source `failOpen`
- * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
+ * - `local`: a decision by this process, within an equal share of the limits, with the source `fallback`
  *
- * A request that times out only because its key gets too many requests is denied by all options except `throw`.
+ * With any option except `throw`, a request is denied if it times out only because its key gets too many requests.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
 /** When the circuit breaker opens, and when it tries again. */
 export interface BreakerOptions {
-  /** Opens at this share of unanswered requests, above 0 and up to 1. Default: 0.5. */
+  /** The breaker opens at this share of unanswered requests, above 0 and up to 1. Default: 0.5. */
   readonly failureRate?: number
-  /** Opens only after at least this many requests, from 1 to 2^20. Default: 5. */
+  /** The minimum number of requests before the breaker can open, from 1 to 2^20. Default: 5. */
   readonly minRequests?: number
   /**
    * Maximum pause between attempts in milliseconds, from 10 to 60,000. Default: 500.
@@ -66,7 +66,7 @@ export interface BreakerOptions {
   readonly maxBackoffMs?: number
 }
 
-/** How a limiter handles failures of its store. Checked, with defaults for omitted options. */
+/** How a limiter handles failures of its store. All options have been checked, and omitted ones have defaults. */
 export interface FailureSettings {
   readonly timeoutMs: number
   readonly onStoreError: OnStoreError
@@ -75,8 +75,9 @@ export interface FailureSettings {
   readonly breaker: Required<BreakerOptions>
   /** Whether likely mistakes cause process warnings. */
   readonly warnings: boolean
-  /** The limiter's name, and its limits by dimension, except limits that a function returns. */
+  /** The limiter's name. */
   readonly limiter: string
+  /** The limiter's limits by dimension, except limits that a function returns. */
   readonly sets: readonly LimitSet[]
 }
 
@@ -95,25 +96,28 @@ export type FastPath = (key: unknown, cost: number, encoding: KeyEncoding) => Co
 /**
  * Stores the state, and provides the time.
  *
- * Outcomes are in the order of the ops. A store that can't decide rejects with a `StoreUnavailableError`. Some ops of the call
- * may still have been charged.
+ * Outcomes are in the order of the ops. A store that can't decide rejects the call with a `StoreUnavailableError`, but
+ * may already have charged some of its ops.
  */
 export interface Store {
-  /** Calls back with the outcomes of ops. */
+  /** Applies ops, and calls back with their outcomes. */
   apply(ops: readonly Op[], call: Call): void
   /** Applies ops synchronously, if the state is in this process. The outcomes are valid until the next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
-  /** Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one. */
+  /**
+   * Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one
+   * server.
+   */
   shardOf?(op: Op): number
   /**
    * Whether requests for the op's keys waited for each other while the store was answering.
    *
-   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a time of `performance.now()`.
+   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a `performance.now()` time.
    */
   isOverloaded?(op: Op, sinceMs: number): boolean
-  /** Answers calls that fail or hang. Use `failurePolicy` of `slidegate`. Required unless there is `applySync`. */
+  /** Answers calls that fail or hang. Use `failurePolicy` from `slidegate`. Required without `applySync`. */
   readonly failurePolicy?: FailurePolicy | undefined
   /** Omitted if the store is in this process. */
   readonly connection?: StoreConnection | undefined

@@ -1,4 +1,4 @@
-// Conformance cases about bans: all requests of a key are denied for some time.
+// Conformance cases about bans: all requests for a key are denied for some time.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import type { BanOptions } from '../limits/ban.ts'
@@ -62,7 +62,7 @@ export const bans: Cases = {
     assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
   },
 
-  async 'a blocked key also waits for its limits if they have no room after the ban'(scene) {
+  async 'a blocked key also waits for its limits if they are still full after the ban'(scene) {
     const limiter = scene.create({
       limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
       overrides: true,
@@ -84,7 +84,7 @@ export const bans: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async "denials of a blocked key don't count and don't extend the ban"(scene) {
+  async "denials for a blocked key don't count and don't extend the ban"(scene) {
     const limiter = banning(scene)
     await causeBan(limiter)
     for (let i = 0; i < 40; i++) {
@@ -95,7 +95,7 @@ export const bans: Cases = {
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 0 })
   },
 
-  async 'only recent denials count towards a ban; peeks and shadow limits never do'(scene) {
+  async 'only recent denials count toward a ban; peeks and shadow limits never do'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 1, window: '10s' }),
@@ -114,7 +114,7 @@ export const bans: Cases = {
     scene.clock.advance(2499)
     assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
     scene.clock.advance(60_000)
-    // The shadow limit has no room for any of these requests.
+    // All of these requests exceed the shadow limit.
     for (let i = 0; i < 5; i++) {
       await admits(limiter, 'k')
       scene.clock.advance(10_000)
@@ -189,7 +189,7 @@ export const bans: Cases = {
     assert.equal(await causeBan(limiter), 60_000)
   },
 
-  async 'a ban applies in every limiter with the same name, and a reset clears it'(scene) {
+  async 'a ban applies to every limiter with the same name, and a reset clears it'(scene) {
     const limiter = banning(scene)
     const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: BAN })
     const apart = scene.create({

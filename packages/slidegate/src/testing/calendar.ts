@@ -97,14 +97,14 @@ export const calendar: Cases = {
     )
   },
 
-  async "after the clock was set back, a month's usage counts in the current month"(scene) {
+  async 'after the clock is set back to an earlier month, later usage still counts'(scene) {
     const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'month' })])
     scene.clock.set(Date.parse('2026-06-02T00:00Z'))
     await admits(limited, 'k', 2)
     // Setting the clock back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // If it is set back to just before the start of the month, decisions keep the time of that start.
+    // Just before the start of the month, decisions still use the time at which the month starts.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])
@@ -130,7 +130,7 @@ export const calendar: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 10_000)
   },
 
-  async 'first-hit windows admit at most twice the limit minus one around an edge'(scene) {
+  async 'around an edge, first-hit windows admit at most one unit less than twice the limit'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 5, window: '10s', align: 'first-hit' })])
     await admits(limited, 'k')
     scene.clock.advance(9999)
@@ -150,12 +150,12 @@ export const calendar: Cases = {
     assert.equal((await limited.peek('k')).resetAfterMs, 6000)
     assert.equal(await limited.refund('k', first, 1), 1)
     assert.equal((await admits(limited, 'k', 3)).resetAfterMs, 10_000)
-    // A charge made before this window doesn't belong to it.
+    // A charge made before this window doesn't count in it.
     await opensIn(scene, 10_000, limited, 'k', 2)
     assert.equal(await limited.refund('k', first, 1), 0)
   },
 
-  async 'after the clock was set back, a first-hit window starts again'(scene) {
+  async 'after the clock is set back, a first-hit window starts again'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 2, window: '1m', align: 'first-hit' })])
     await admits(limited, 'k', 2)
     scene.clock.advance(-HOUR_MS)

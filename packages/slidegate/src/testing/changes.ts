@@ -65,7 +65,7 @@ export const changes: Cases = {
       assert.equal(await left(limiter, 'k'), 1)
     },
 
-    async [`${what}: a charge can be refunded after the limit changed`](scene) {
+    async [`${what}: a charge can be refunded after the limit changes`](scene) {
       const { limiter, change } = changing(scene, make(10))
       const decision = await admits(limiter, 'k', 4)
       change(make(8))
@@ -100,7 +100,7 @@ export const changes: Cases = {
     scene.clock.advance(500)
     assert.equal(await left(limiter, 'k'), 5)
     await admits(limiter, 'k', 5)
-    // A lower refill takes effect with the next charge.
+    // A lower refill takes effect at the next charge.
     change(bucket(1))
     assert.equal((await denies(limiter, 'k')).retryAfterMs, 100)
     scene.clock.advance(100)

@@ -27,7 +27,7 @@ export const charges: Cases = {
     await opensIn(scene, 1000, limited, 'k', 4)
   },
 
-  async 'a charge counts in every limit, even shadow limits'({ limiter }) {
+  async 'a charge counts toward every limit, even shadow limits'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'sliding' }),
       slidingWindow({ limit: 9, window: '10s', precision: 10, name: 'coarse' }),
@@ -145,7 +145,7 @@ export const charges: Cases = {
     }
   },
 
-  async 'a refund adds no quota once its fixed window is over'({ clock, limiter }) {
+  async 'a refund adds no quota after the fixed window of its charge has ended'({ clock, limiter }) {
     for (const limit of [
       fixedWindow({ limit: 3, window: '1h' }),
       fixedWindow({ limit: 3, window: '1h', align: 'first-hit' }),
@@ -161,7 +161,7 @@ export const charges: Cases = {
     }
   },
 
-  async 'a refund reports the lowest number of units over all enforced limits'({ clock, limiter }) {
+  async 'a refund reports the lowest number of units across all enforced limits'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 5, window: '1s', name: 'fixed' }),
@@ -174,7 +174,7 @@ export const charges: Cases = {
     assert.deepEqual(await leftOfEach(limited, 'k'), [5, 5, 1])
   },
 
-  async 'a reset clears every limit of its key and of no other key'({ limiter }) {
+  async 'a reset clears all limits of its key, but not those of other keys'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 2, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 2, window: '10s', name: 'fixed' }),

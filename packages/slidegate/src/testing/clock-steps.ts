@@ -1,4 +1,4 @@
-// Conformance cases about steps of the store's clock.
+// Conformance cases about steps in the store's clock.
 import assert from 'node:assert/strict'
 import { concurrency } from '../limits/concurrency.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'

@@ -1,4 +1,4 @@
-// Helpers of the conformance suite: cases, their scene, and shared assertions.
+// Helpers for the conformance suite: cases, their scene, and shared assertions.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Decision } from '../decision.ts'
@@ -41,20 +41,20 @@ export class ManualClock {
 /** Creates a store that uses this clock and has no data from earlier cases. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
 
-/** A check of one guarantee that every store must keep. */
+/** A check of one guarantee that every store must provide. */
 export interface ConformanceCase {
   readonly name: string
   /** Rejects with an `AssertionError` if the store breaks the guarantee. Closes the store. */
   run(createStore: CreateStore): Promise<void>
 }
 
-/** The tools of a case: its own store, that store's clock, and limiters. */
+/** The tools for a case: its own store, that store's clock, and limiters. */
 export interface Scene {
   /** Starts at a multiple of 10 s. */
   readonly clock: ManualClock
   /** Sends operations directly to the store. */
   apply(...ops: Op[]): Promise<readonly Outcome[]>
-  /** Creates a limiter. Its name is the namespace of its keys. Default: `conformance`. */
+  /** Creates a limiter. Its name is the namespace for its keys. Default: `conformance`. */
   limiter(limits: readonly Limit[], name?: string): Limiter
   /** Creates a limiter with other options. */
   create<Dimension extends string>(options: DimensionOptions<Dimension>): Limiter<Keys<Dimension>>
@@ -64,7 +64,7 @@ export interface Scene {
 /** Checks of guarantees, by the guarantee's name. */
 export type Cases = Readonly<Record<string, (scene: Scene) => Promise<void>>>
 
-/** Returns the cases for each item of a list. */
+/** Returns the cases for each item in a list. */
 export function casesOfEach<T>(list: readonly T[], casesOf: (each: T) => Cases): Cases {
   return Object.assign({}, ...list.map(casesOf))
 }
@@ -94,7 +94,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** Functions that create a limit of a given size, by kind. Only kinds that sum units. */
+/** Functions that create a limit of a given size, by kind. Includes only kinds that add up units. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
@@ -106,8 +106,8 @@ export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
 /** Like {@link SUMS}, plus the kinds that store each request separately. */
 export const KINDS: Readonly<Record<string, (limit: number) => Limit>> = {
   ...SUMS,
-  'sliding window of a sorted set': (limit) => slidingWindow({ limit, window: '10s', log: 'zset' }),
-  'sliding window of a stream': (limit) => slidingWindow({ limit, window: '10s', log: 'stream' }),
+  'sliding window in a sorted set': (limit) => slidingWindow({ limit, window: '10s', log: 'zset' }),
+  'sliding window in a stream': (limit) => slidingWindow({ limit, window: '10s', log: 'stream' }),
 }
 
 /** Imported lazily, since only the calendar cases need the `temporal-polyfill` package. */

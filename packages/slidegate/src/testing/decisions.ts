@@ -214,7 +214,7 @@ export const decisions: Cases = {
       clock.set(atMs)
       await admits(limited, `${cost}`, cost)
     }
-    assert.ok(new Set(opensAt.values()).size >= 4, 'costs should differ in their waits')
+    assert.ok(new Set(opensAt.values()).size >= 4, 'different costs should have different waits')
   },
 
   async 'the full quota is available after resetAfterMs and not 1 ms earlier'(scene) {
@@ -269,7 +269,7 @@ export const decisions: Cases = {
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, true)
     await admits(limited, 'k')
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, false)
-    // A peek writes no charges, and no new times after the clock was set back.
+    // A peek writes no charges. After the clock is set back, it writes no new times, either.
     clock.advance(-500_000)
     assert.equal((await limited.peek('k')).retryAfterMs, 1000)
     clock.advance(500_999)
@@ -279,7 +279,7 @@ export const decisions: Cases = {
   },
 }
 
-/** Returns integers below a bound, which are the same in every run. */
+/** Returns a function that returns integers below a bound, the same in every run. */
 function pseudoRandom(): (bound: number) => number {
   let state = 1
   return (bound) => {

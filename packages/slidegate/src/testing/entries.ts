@@ -13,7 +13,7 @@ export async function entriesOf(limiter: Limiter, key: string, place = 0): Promi
 export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => {
   const windowOf = (limit: number) => slidingWindow({ limit, window: '10s', log, name: log })
   return {
-    async [`${log}: each request counts with its full cost for exactly the window`](scene) {
+    async [`${log}: each request counts with its full cost for exactly one window`](scene) {
       const limited = scene.limiter([windowOf(5)])
       await admits(limited, 'k', 2)
       scene.clock.advance(1)
@@ -116,7 +116,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.equal((await denies(limited, 'k')).retryAfterMs, 50_000)
     },
 
-    async [`${log}: a shadow limit keeps only the requests it has room for`]({ limiter }) {
+    async [`${log}: a shadow limit stores only the requests that fit`]({ limiter }) {
       const shadow = slidingWindow({ limit: 3, window: '10s', log, name: 'shadow', shadow: true })
       const limited = limiter([windowOf(5), shadow])
       const first = await admits(limited, 'k', 2)
@@ -126,7 +126,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.deepEqual(await leftOfEach(limited, 'k'), [3, 3])
     },
 
-    async [`${log}: after a large step back, the list contains times up to now`]({ clock, limiter }) {
+    async [`${log}: after a large step back, no listed time is in the future`]({ clock, limiter }) {
       const limited = limiter([windowOf(9)])
       await admits(limited, 'k')
       clock.advance(10_500)

@@ -91,7 +91,7 @@ export const explaining: Cases = {
     }
   },
 
-  async 'explain with charges lists the charges that count, if the kind keeps them'(scene) {
+  async 'explain with charges lists the charges that count, if the kind of limit stores them'(scene) {
     const limiter = scene.limiter([
       slidingWindow({ limit: 30, window: '10s' }),
       slidingWindow({ limit: 30, window: '5s', name: 'shorter' }),
@@ -137,7 +137,7 @@ export const explaining: Cases = {
       [6000, 6],
     ]
     assert.deepEqual(await chargesOfEach(), [each, each.slice(2), coarse, each, each, each, ...none])
-    // The first charges have left the windows, except the coarse one, where they stay until its whole step has left.
+    // The first charges have left all windows except the coarse one, where they stay until their whole step has left.
     scene.clock.set(startMs + 10_000)
     assert.deepEqual(await chargesOfEach(), [
       ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
@@ -150,7 +150,7 @@ export const explaining: Cases = {
     assert.ok(plain.every((limit) => !('charges' in limit || 'declared' in limit)))
   },
 
-  async 'explain lists the latest of many charges and sums up the others'(scene) {
+  async 'explain lists the latest of many charges and adds up the older ones'(scene) {
     const limiter = scene.limiter([
       slidingWindow({ limit: 2000, window: '1m' }),
       slidingWindow({ limit: 2000, window: '1m', log: 'zset', name: 'zset' }),
@@ -186,7 +186,7 @@ export const explaining: Cases = {
     }
   },
 
-  async "explain charges nothing and doesn't count towards a ban"(scene) {
+  async "explain charges nothing and doesn't count toward a ban"(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     await admits(limiter, 'k')
@@ -199,7 +199,7 @@ export const explaining: Cases = {
     assert.equal((await limiter.peek('other')).remaining, 1)
   },
 
-  async 'explain reports what a new value would get from a distinct limit'(scene) {
+  async 'explain reports whether a distinct limit would admit a new value'(scene) {
     const limiter = scene.limiter([distinct({ limit: 2, window: '10s' })])
     const results = []
     for (const value of ['a', 'a', 'b']) {

@@ -45,7 +45,7 @@ export const holders: Cases = {
     assert.equal(await elsewhere.extend('k', 'job-1'), false, 'not at another cost')
     assert.equal(await elsewhere.extend('k', 'job-1', { cost: 2 }), true)
     clock.advance(6000)
-    assert.equal(await left(limited, 'k'), 1, 'job-2 is over')
+    assert.equal(await left(limited, 'k'), 1, 'job-2 has expired')
     assert.equal(await elsewhere.extend('k', 'job-2'), false)
     assert.equal(await elsewhere.release('k', 'job-2'), false)
     assert.equal(await elsewhere.release('k', 'job-1'), false, 'not at another cost')
@@ -77,7 +77,7 @@ export const holders: Cases = {
     await isFull(limited, 'k')
   },
 
-  async 'a renewed slot is held for another ttl from the renewal'({ clock, limiter }) {
+  async 'a renewed slot is held for one ttl from the renewal'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const renewed = await acquires(limited, 'k', 2)
     const forgotten = await acquires(limited, 'k')
@@ -116,7 +116,7 @@ export const holders: Cases = {
     assert.equal(await held.release(), true)
   },
 
-  async 'a slot is only consumed with an id, by which it could be released'({ limiter }) {
+  async 'a slot can be consumed only with an id, which is needed to release it'({ limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     await assert.rejects(limited.consume('k'), { code: 'invalid_request_id' })
     await assert.rejects(limited.consumeMany([{ key: 'k' }]), { code: 'invalid_request_id' })

@@ -24,7 +24,7 @@ import { windows } from './windows.ts'
 export { type ConformanceCase, type CreateStore, ManualClock } from './conformance-case.ts'
 
 /**
- * The conformance suite of stores: one case per guarantee. It works without a test runner, or with one:
+ * The conformance suite for stores, with one case per guarantee. It works with or without a test runner:
  *
  * ```ts
  * import { storeConformance } from 'slidegate/testing'

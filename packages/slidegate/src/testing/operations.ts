@@ -1,4 +1,4 @@
-// Conformance cases about store operations: batches of ops, counts of requests, several keys, leases.
+// Conformance cases about store operations: batches, operations for several requests or keys, and leases.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -8,7 +8,7 @@ import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const operations: Cases = {
-  async 'operations are decided in the order of the list'({ apply, clock }) {
+  async 'operations are decided in the order in which they are listed'({ apply, clock }) {
     const set = setOf([slidingWindow({ limit: 3, window: '10s' })])
     const parts = [{ key: 'k', set }]
     const one = consume(set, ['k'])
@@ -120,7 +120,7 @@ export const operations: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1000)
   },
 
-  async 'the longer of overlapping leases counts'(scene) {
+  async 'of two overlapping leases, the one that ends later counts'(scene) {
     const limits = [slidingWindow({ limit: 3, window: '1s' })]
     const limited = scene.limiter(limits)
     const lease = { ...consume(setOf(limits), ['k']), leaseMs: 500 }

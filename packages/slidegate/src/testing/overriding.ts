@@ -1,4 +1,4 @@
-// Conformance cases about overrides and blocks of keys.
+// Conformance cases about overriding and blocking keys.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { Override } from '../limiter/overrides.ts'
@@ -87,7 +87,7 @@ export const overriding: Cases = {
     await admits(later, 'k', 2)
   },
 
-  async 'an override changes the numbers of every kind and keeps the log'(scene) {
+  async 'an override changes the numbers of every kind of limit and keeps the log'(scene) {
     const limits = () => [
       slidingWindow({ limit: 4, window: '10s', name: 'window' }),
       slidingWindow({ limit: 4, window: '20s', name: 'longer' }),
@@ -147,7 +147,7 @@ export const overriding: Cases = {
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
   },
 
-  async "limit names that a plan doesn't have are unused until a plan has them"(scene) {
+  async "an override's limit names are unused if the plan doesn't have them"(scene) {
     const plans: Record<string, readonly Limit[]> = {
       small: [slidingWindow({ limit: 2, window: '10s', name: 'minute' })],
       fixed: [fixedWindow({ limit: 2, window: '10s', name: 'minute' })],
@@ -241,7 +241,7 @@ export const overriding: Cases = {
     assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 1])
   },
 
-  async "a block denies in its dimension, keeps the override's numbers, and expires"(scene) {
+  async "a block denies requests in its dimension, keeps the override's numbers, and expires"(scene) {
     const limits = () => [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() }, overrides: true })
     const key = { user: 'a', ip: 'x' }
@@ -268,7 +268,7 @@ export const overriding: Cases = {
     assert.equal((await admits(limiter, key)).limits[0]!.shadow, true)
   },
 
-  async 'a reset clears the usage but no override'(scene) {
+  async 'a reset clears the usage but no overrides'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 5 })
     await admits(limiter, 'k', 5)
@@ -302,7 +302,7 @@ export const overriding: Cases = {
     assert.deepEqual((await limiter.explain('k')).bans, [{ level: 0, denials: 0, blockedMs: 0 }])
   },
 
-  async 'a decision made under an override can be refunded after it'(scene) {
+  async 'a decision made under an override can be refunded after the override is deleted'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9 })
     const decision = await admits(limiter, 'k', 5)

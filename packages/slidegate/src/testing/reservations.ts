@@ -10,7 +10,7 @@ import { admits, type Cases, denies, left, leftOfEach, type Scene, SUMS } from '
 const GONE = { code: 'invalid_reservation' }
 
 export const reservations: Cases = {
-  async 'settling refunds an estimate that was too high and charges one that was too low'(scene) {
+  async 'settling refunds the difference if the estimate was too high, and charges it if too low'(scene) {
     const limiter = hourly(scene)
     for (const [actual, settlement, remaining] of [
       [3, { returned: 7, added: 0 }, 97],
@@ -228,7 +228,7 @@ export const reservations: Cases = {
     assert.equal((await limiter.explain({ ip: 'i' })).limits[0]!.resetAfterMs, 9990)
   },
 
-  async 'a reservation made before the numbers changed is settled by the current limits'(scene) {
+  async 'a reservation made before the limits changed is settled under the current limits'(scene) {
     const before = scene.create({ limits: [slidingWindow({ limit: 90, window: '30m' })] })
     const after = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })] })
     const [high, low] = [await before.reserve('k', 40), await before.reserve('k', 10)]
@@ -240,7 +240,7 @@ export const reservations: Cases = {
     await assert.rejects(before.settle(high.token, 1), GONE)
   },
 
-  async 'a charge beyond the estimate is kept as an entry if the limits now keep entries'(scene) {
+  async 'a charge beyond the estimate is stored as an entry if the limits now store entries'(scene) {
     const then = slidingWindow({ limit: 100, window: '1h' })
     for (const [log, added] of [
       ['zset', 3],

@@ -1,4 +1,4 @@
-// Conformance cases about requests with several keys and about many requests in one call.
+// Conformance cases about requests with several keys, and calls with many requests.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { Keys } from '../key.ts'
@@ -9,7 +9,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const severalKeys: Cases = {
-  async 'all keys of a request are charged or none, whatever their limits are'(scene) {
+  async 'either all keys of a request are charged or none, whatever their limits are'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 4, window: '10s' })],
@@ -80,7 +80,7 @@ export const severalKeys: Cases = {
     await assert.rejects(limiter.consume({ user: null, ip: null }), { code: 'invalid_key' })
   },
 
-  async 'a request with several keys is admitted when the last of them has room'(scene) {
+  async 'a request with several keys is admitted as soon as the limits of all keys allow it'(scene) {
     const limiter = byUserAndAddress(scene, 1, 1)
     await admits(limiter, { user: 'a', ip: null })
     scene.clock.advance(3000)
@@ -132,7 +132,7 @@ export const severalKeys: Cases = {
     assert.deepEqual(await leftOfBoth(limiter), [5, 4])
   },
 
-  async 'a function can return the limits of each key'(scene) {
+  async 'a function can return the limits for each key'(scene) {
     const plans = {
       free: [slidingWindow({ limit: 1, window: '10s' })],
       paid: [slidingWindow({ limit: 3, window: '10s' })],

@@ -1,5 +1,5 @@
-// Conformance cases about sliding counters. A scene starts at the beginning of a 10 s window and of all shorter windows
-// that divide 10 s.
+// Conformance cases about sliding counters. A scene starts at the beginning of a 10 s window, and of all shorter windows
+// whose length divides 10 s.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
@@ -135,7 +135,7 @@ export const slidingCounters: Cases = {
     assert.equal(await left(limited, 'k'), 3)
   },
 
-  async 'after a small step back over an edge, a sliding counter waits for the clock'(scene) {
+  async 'after a small step back across an edge, a sliding counter waits for the clock'(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 3, window: '1s' })])
     const { atMs } = await admits(limited, 'k', 2)

@@ -23,7 +23,7 @@ export const tokenBuckets: Cases = {
     assert.equal((await admits(limited, 'k', 3)).remaining, 0)
   },
 
-  async "a token bucket loses no fractions if a token doesn't take whole milliseconds"(scene) {
+  async "a token bucket loses no fractions if a token doesn't take a whole number of milliseconds"(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, refill: 3, interval: '1s' })])
     await admits(limited, 'k', 3)
     // Tokens are refilled after 333 1/3, 666 2/3 and 1000 ms, and so on.
@@ -34,7 +34,7 @@ export const tokenBuckets: Cases = {
     assert.equal((await denies(limited, 'k', 3)).resetAfterMs, 1000)
   },
 
-  async 'a token bucket reports to the millisecond when a cost fits'(scene) {
+  async 'a token bucket reports exactly, to the millisecond, when a cost fits'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 10, refill: 7, interval: '1s' })])
     for (const cost of [1, 2, 3, 7, 10]) {
       await limited.reset('k')
@@ -73,7 +73,7 @@ export const tokenBuckets: Cases = {
     const limited = scene.limiter([tokenBucket({ capacity: 10, ...TENTHS })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 8)
-    // In this time, 2 1/2 tokens are refilled.
+    // This refills 2 1/2 tokens.
     scene.clock.advance(250)
     assert.equal(await left(limited, 'k'), 2)
     assert.equal(await limited.refund('k', decision), 6)

@@ -21,7 +21,7 @@ export const values: Cases = {
     assert.equal((await limited.consume('other', { value: 'c' })).allowed, true)
   },
 
-  async 'a value counts for a window from its last admission'({ clock, limiter }) {
+  async 'a value counts for one window after its last admission'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s' })])
     const consume = (value: string) => limited.consume('k', { value })
     await consume('a')
@@ -102,13 +102,13 @@ export const values: Cases = {
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 2)
   },
 
-  async 'an approximate limit counts a value to the end of a tenth of the window'({ clock, limiter }) {
+  async 'an approximate limit counts a value until its whole tenth has left the window'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s', approximate: true })])
     clock.advance(1000 - (clock.now() % 1000) + 700)
     await limited.consume('k', { value: 'a' })
     clock.advance(2000)
     await limited.consume('k', { value: 'b' })
-    // The tenth of the window that has `a` began 2.7 s ago.
+    // The tenth of the window that contains `a` began 2.7 s ago.
     assert.equal((await limited.consume('k', { value: 'c' })).retryAfterMs, 8300)
     clock.advance(8299)
     assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
@@ -121,7 +121,7 @@ export const values: Cases = {
   },
 }
 
-/** Returns the decisions about three values, of which the third exceeds a limit of 2. */
+/** Returns the decisions for three values, the third of which exceeds a limit of 2. */
 async function decideEach(limited: Limiter): Promise<unknown[]> {
   const results = []
   for (const value of ['a', 'a', 'b', 'c', 'b']) {

@@ -1,4 +1,4 @@
-// Conformance cases about requests that wait for room. Waits end with a reset or a short window, to keep the cases fast.
+// Conformance cases about waiting requests. Waits end with a reset or a short window, to keep the cases fast.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, left } from './conformance-case.ts'
@@ -25,7 +25,7 @@ export const waiting: Cases = {
     assert.deepEqual([limiter.waiting('k').length, await left(limiter, 'k')], [0, 0])
   },
 
-  async 'a waiter is admitted immediately if there is room, otherwise when there is'(scene) {
+  async 'a waiter is admitted immediately if its limits allow it, otherwise as soon as they do'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 3, window: 20 })])
     assert.equal((await limiter.wait('k', { cost: 2 })).remaining, 1)
     const wait = limiter.wait('k', { cost: 3 })
@@ -48,7 +48,7 @@ export const waiting: Cases = {
     await admits(limiter, 'k')
   },
 
-  async 'a request with several keys waits for room in all of them'(scene) {
+  async 'a request with several keys waits until the limits of all keys allow it'(scene) {
     const limits = () => [slidingWindow({ limit: 1, window: '1d' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
     const key = { user: 'a', ip: 'x' }
@@ -77,7 +77,7 @@ export const waiting: Cases = {
       throw failure
     }
     await assert.rejects(limiter.schedule('other', failing), failure)
-    const late = limiter.schedule('k', () => assert.fail('it was not admitted'), { maxWaitMs: 0 })
+    const late = limiter.schedule('k', () => assert.fail('the task was not admitted'), { maxWaitMs: 0 })
     await assert.rejects(late, { reason: 'timeout' })
   },
 }

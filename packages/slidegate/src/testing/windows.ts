@@ -5,7 +5,7 @@ import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
 export const windows: Cases = {
-  async 'at a coarse precision, a charge counts until its whole grain has left the window'(scene) {
+  async 'at a coarse precision, a charge counts until its whole step has left the window'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '1s', precision: 100 })])
     for (const inGrainMs of [0, 30, 99]) {
       scene.clock.set(Math.ceil(scene.clock.now() / 100) * 100 + inGrainMs)
@@ -17,7 +17,7 @@ export const windows: Cases = {
     }
   },
 
-  async 'charges of one grain leave the window together'(scene) {
+  async 'charges in the same step leave the window together'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 3, window: '1s', precision: 100 })])
     await admits(limited, 'k')
     scene.clock.advance(99)
@@ -34,7 +34,7 @@ export const windows: Cases = {
     await opensIn(scene, 349, limited, 'k')
   },
 
-  async 'limits with different precision keep separate counts of the same charges'(scene) {
+  async 'limits with different precisions keep separate counts of the same charges'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'fine' }),
       slidingWindow({ limit: 2, window: '1s', precision: 50, name: 'coarse' }),
@@ -56,7 +56,7 @@ export const windows: Cases = {
     await opensIn(scene, year, limited, 'k')
   },
 
-  async 'a fixed window opens at its edge, aligned to the epoch'({ clock, limiter }) {
+  async 'fixed windows start at multiples of their length since the epoch'({ clock, limiter }) {
     const limited = limiter([fixedWindow({ limit: 2, window: '10s' })])
     clock.advance(7000)
     const { resetAfterMs, limits } = await admits(limited, 'k')
@@ -83,7 +83,7 @@ export const windows: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'a shadow limit reports and never denies'({ limiter }) {
+  async 'a shadow limit reports its own decision but never denies'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 4, window: '10s', name: 'enforced' }),
       slidingWindow({ limit: 1, window: '20s', name: 'shadow', shadow: true }),
@@ -137,7 +137,7 @@ export const windows: Cases = {
     }
   },
 
-  async 'a limiter with only shadow limits allows every request without a wait'({ limiter }) {
+  async 'a limiter with only shadow limits allows every request immediately'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 1, window: '10s', shadow: true })])
     for (let i = 0; i < 3; i++) {
       const { remaining, resetAfterMs, retryAfterMs } = await admits(limited, 'k', 2)

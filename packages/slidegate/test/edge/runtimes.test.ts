@@ -223,7 +223,7 @@ describe.each<[string, () => Promise<Runtime>]>([
     expect(() => core.createLimiter({ limits: [] })).toThrow(nodeCore.SlidegateError)
     expect(() =>
       core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window: '1m' })], hashKeys: 'short' }),
-    ).toThrow('the secret of hashKeys is 5 bytes')
+    ).toThrow('the hashKeys secret is 5 bytes')
   })
 })
 

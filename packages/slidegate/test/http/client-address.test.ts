@@ -69,7 +69,7 @@ describe('settings that let callers choose their key are rejected', () => {
   })
 
   it('missing options', () => {
-    expect(() => clientAddress(undefined as never)).toThrow(/the options of clientAddress/)
+    expect(() => clientAddress(undefined as never)).toThrow(/the options for clientAddress/)
   })
 })
 

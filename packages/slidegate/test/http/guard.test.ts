@@ -409,7 +409,7 @@ describe('onSettleError', () => {
     onFinished!({ status: 200, isComplete: true, header: () => undefined })
     await expect.poll(() => warn.mock.calls.length).toBeGreaterThan(0)
     expect(warn.mock.calls).toEqual([
-      ["slidegate: can't refund or charge after a response: thrown by onSettleError"],
+      ["slidegate: couldn't refund or charge after a response: thrown by onSettleError"],
     ])
   })
 })

@@ -25,7 +25,7 @@ const NO_UNITS = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1'
 
 describe('createLimiter rejects', () => {
   it.each([null, true, false, 5, 'on', () => {}])('the ban %s', async (value) => {
-    const right = /the options of ban are .*; they must be an object/
+    const right = /the options for ban are .*; they must be an object/
     await expectRefusal(() => create({ ban: value }), { code: 'invalid_option', value, right })
   })
 
@@ -57,7 +57,7 @@ describe('createLimiter rejects', () => {
 
   it('a limit with the same name as its ban', async () => {
     const named = [slidingWindow({ limit: 1, window: '1m', name: 'ban' })]
-    const right = /the name is "ban"; it must be another, because deniedBy uses it for bans and blocks/
+    const right = /the name is "ban"; it must be different, because deniedBy uses it for bans and blocks/
     await expectRefusal(() => create({ limits: named, ban }), {
       code: 'duplicate_limit',
       value: 'ban',
@@ -67,7 +67,7 @@ describe('createLimiter rejects', () => {
     const refused = {
       code: 'duplicate_limit',
       value: 'ip.ban',
-      right: /the name is "ip.ban"; it must be another/,
+      right: /the name is "ip.ban"; it must be different/,
     } as const
     await expectRefusal(() => create({ limits: undefined, dimensions, ban: { ip: ban } }), refused)
     await expectRefusal(() => create({ limits: undefined, dimensions, overrides: true }), refused)
@@ -75,7 +75,7 @@ describe('createLimiter rejects', () => {
     const taken = {
       code: 'duplicate_limit',
       value: 'block',
-      right: /the name is "block"; it must be another/,
+      right: /the name is "block"; it must be different/,
     } as const
     await expectRefusal(() => create({ limits: block, overrides: true }), taken)
     expect(() => create({ limits: named })).not.toThrow()
@@ -383,7 +383,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
         /must be \{ <name>: \{ limit, window \} \}, 'exempt' or 'block'/,
       )
     }
-    const unknown = /the override of "hour" has "limt"; it can change limit, window/
+    const unknown = /the override for "hour" has "limt"; it can change limit, window/
     const misspelt = { limt: 5 }
     await refuse(misspelt, 'invalid_limit', misspelt, unknown)
     await refuse({ day: { limit: 5 } }, 'invalid_limit', 'day', /unknown limit "day"; expected one of: hour/)
@@ -402,7 +402,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   })
 
   it('rejects a value if no limit counts it', async () => {
-    const right = /no limit of this limiter counts values/
+    const right = /no limit in this limiter counts values/
     const options = { value: 'v' }
     const asks = [() => limiter.consume('k', options), () => limiter.peek('k', options)]
     await expectRefusals(asks, { code: 'invalid_value', value: 'v', right })

@@ -105,7 +105,7 @@ describe('createLimiter rejects, among the options for store failures,', () => {
 
   it('an asynchronous store without a failure policy', async () => {
     const store = { apply() {}, close() {} }
-    const right = /the store has no failurePolicy; set it to the failurePolicy that slidegate exports/
+    const right = /the store has no failurePolicy; set it to failurePolicy from slidegate/
     await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
   })
 
@@ -201,14 +201,14 @@ describe('redisStore rejects', () => {
     ['an empty object', {}],
     ['an incomplete client', { eval: async () => [] }],
   ])('a client that is %s', async (_, value) => {
-    const right = /pass a URL, a client of ioredis.*, or \{ command\(words\) \}/
+    const right = /pass a URL, an ioredis, .* client, or \{ command\(words\) \}/
     await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
   })
 
   it.each(['', 'a b', '{a}', 'a{', 'a*', 'é', 'x'.repeat(129), 'a\n', 5, null])(
     'the prefix %j',
     async (prefix) => {
-      const right = /must be 1 to 128 of A-Z a-z 0-9 \. _ : -/
+      const right = /must be 1 to 128 characters from A-Z a-z 0-9 \. _ : -/
       await expectRefusal(() => create(client, { prefix }), { code: 'invalid_option', value: prefix, right })
     },
   )

@@ -148,7 +148,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   })
 
   it('rejects a refund of more than was charged', async () => {
-    const right = /cannot return 3 units: only 2 were charged/
+    const right = /cannot refund 3 units: only 2 were charged/
     await expectRefusals([() => limiter.refund('k', decision, 3)], {
       code: 'invalid_refund',
       value: 3,

@@ -70,7 +70,7 @@ describe('createLimiter rejects', () => {
       ...{ code: 'invalid_option', value: 'usr', right: /for ban with dimensions; did you mean "user"\?/ },
     })
     for (const value of [null, true, 5, 'user']) {
-      const right = /the options of ban with dimensions are .*; they must be an object/
+      const right = /the options for ban with dimensions are .*; they must be an object/
       await expectRefusal(() => create({ dimensions, ban: value }), {
         ...{ code: 'invalid_option', value, right },
       })

@@ -81,7 +81,7 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
     for (const ask of asks)
       await expectRefusal(ask, { code: 'invalid_value', value: undefined, right: /the value is undefined/ })
     await expectRefusal(() => limiter.consume('k', { value: 'a', requestId: 'r' }), {
-      ...{ code: 'invalid_request_id', value: 'r', right: /no limit of this limiter stores request ids/ },
+      ...{ code: 'invalid_request_id', value: 'r', right: /no limit in this limiter stores request ids/ },
     })
   })
 

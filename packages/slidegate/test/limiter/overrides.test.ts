@@ -168,7 +168,7 @@ it.each<OverrideChange>([{ limit: 100_000 }, { limit: 100_000, window: '2h' }])(
     await expect(limiter.overrides.set('ann', change)).rejects.toMatchObject({
       code: 'invalid_limit',
       message: expect.stringContaining(
-        'with a precision of 1 ms, the maximum limit of "hourly" is 65536; for more, declare it with precision: ',
+        'with a precision of 1 ms, the maximum limit for "hourly" is 65536; for more, declare it with precision: ',
       ),
     })
     await limiter.overrides.set('ann', { limit: 65_536 })

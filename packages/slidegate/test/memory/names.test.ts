@@ -75,7 +75,7 @@ it.each<Op['type']>(['consume', 'peek', 'explain', 'charge', 'list', 'reset'])(
     const asked = { type, cost: 1, count: 1, leaseMs: 0, units: 1 }
     for (const each of [parts, parts.slice(1)]) {
       expect(() => store.applySync([{ ...asked, parts: each } as Op])).toThrow(
-        new SlidegateError('invalid_option', 'a limit set of "api" has no logs; it needs at least one'),
+        new SlidegateError('invalid_option', 'a limit set for "api" has no logs; it needs at least one'),
       )
     }
     expect(store.stats().keys).toBe(1)

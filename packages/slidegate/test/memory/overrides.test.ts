@@ -120,7 +120,7 @@ describe('maxOverrides', () => {
     for (const key of ['a', 'b', 'c']) await limiter.overrides.set(key, 'exempt', { ttl: '1h' })
     await expect(limiter.overrides.set('d', 'exempt')).rejects.toMatchObject({
       ...FULL,
-      message: expect.stringContaining('full of 3 overrides'),
+      message: expect.stringContaining('full of overrides (maximum: 3)'),
     })
     await limiter.overrides.set('a', 'block')
     expect(limiter.consumeSync('d').allowed).toBe(true)

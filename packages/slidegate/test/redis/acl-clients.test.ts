@@ -102,7 +102,7 @@ const SINGLE: Readonly<Record<string, Readonly<Record<string, Connect>>>> = {
     iovalkey: usual(CLIENTS.iovalkey!),
     '{ url }': own(loadIoredis),
   },
-  'node-redis, its pool': {
+  'node-redis, with or without a pool': {
     'node-redis 5': opened((port) => createNodeRedis5({ socket: { port }, pingInterval })),
     'node-redis 6': opened((port) => createNodeRedis6({ socket: { port }, pingInterval })),
     'a pool': opened((port) => createClientPool({ socket: { port }, pingInterval })),
@@ -112,19 +112,19 @@ const SINGLE: Readonly<Record<string, Readonly<Record<string, Connect>>>> = {
 }
 
 const CLUSTER: Readonly<Record<string, Readonly<Record<string, Connect>>>> = {
-  'Cluster of ioredis, of iovalkey': {
+  'ioredis or iovalkey Cluster': {
     'ioredis 5': usual(CLUSTER_CLIENTS['ioredis 5']!),
     'ioredis 6': usual(CLUSTER_CLIENTS['ioredis 6']!),
     iovalkey: usual(CLUSTER_CLIENTS.iovalkey!),
     '{ url }': own(loadIoredis, true),
   },
-  'Cluster of node-redis': {
+  'node-redis Cluster': {
     'node-redis 6': opened((port) =>
       createCluster({ rootNodes: [{ socket: { host, port } }], defaults: { pingInterval } }),
     ),
     '{ url }': own(loadNodeRedis, true),
   },
-  'Cluster of GLIDE': { 'Valkey GLIDE': usual(CLUSTER_CLIENTS['Valkey GLIDE']!) },
+  'Valkey GLIDE Cluster': { 'Valkey GLIDE': usual(CLUSTER_CLIENTS['Valkey GLIDE']!) },
 }
 
 /** Servers whose default user can be restricted, with an owner who has all rights. */

@@ -135,7 +135,7 @@ describe('an error describes the mistake', () => {
     [
       'two bans',
       bodyOf([consume], [{ ...set, additions: [{ ban: BAN }, { ban: BAN }] }]),
-      /two logs of "ban"/,
+      /two additions are "ban"/,
     ],
     ['a ban without options', bodyOf([consume], [{ ...set, additions: [{ ban: true }] }]), /ban is true/],
     ['an override of none', bodyOf([consume], [{ ...set, isOverridable: 1 }]), /isOverridable is 1/],
@@ -167,8 +167,8 @@ describe('an error describes the mistake', () => {
       /the type is "constructor"/,
     ],
     ['no key', part({ parts: [[0]] }), /a part is an array of 1/],
-    ['no such set', part({ parts: [[1, 'ann']] }), /the set of a part is 1/],
-    ['a key that is not encoded', part({ parts: [[0, 'a b']] }), /the key of a part is "a b"/],
+    ['no such set', part({ parts: [[1, 'ann']] }), /a part's set is 1/],
+    ['a key that is not encoded', part({ parts: [[0, 'a b']] }), /a part's key is "a b"/],
     ['a key twice', part({ parts: Array(2).fill([0, 'ann']) }), /two parts have the same key/],
     [
       '17 keys',
@@ -279,8 +279,12 @@ describe('an error describes the mistake', () => {
     }
     const reserved = { ...values, additions: [{ reservations: 60_000 }] }
     const wrong: readonly (readonly [object, object[], string])[] = [
-      [{ ...named, cost: 2 }, [values], 'a number of units is 2; it must be 1'],
-      [{ type: 'charge', parts: named.parts, units: 3, requestId: 'v' }, [values], 'a number of units is 3'],
+      [{ ...named, cost: 2 }, [values], 'the number of units is 2; it must be 1'],
+      [
+        { type: 'charge', parts: named.parts, units: 3, requestId: 'v' },
+        [values],
+        'the number of units is 3',
+      ],
       [consume, [values], 'requestId is undefined'],
       [
         { ...named, parts: [0, 1].map((place) => [place, 'ann']) },
@@ -446,7 +450,7 @@ describe('a function that returns the store of a limiter', () => {
     const sets = ['mine', 'mine.too'].map((limiter) => ({ ...set, limiter }))
     const { outcomes } = await serve(bodyOf([{ ...consume, parts }], sets), authorize)
     expect(outcomes).toMatchObject([
-      { error: { code: 'invalid_option', message: 'the op consume needs limiters of one store' } },
+      { error: { code: 'invalid_option', message: 'the op consume needs limiters on one store' } },
     ])
     expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([0, 0])
   })

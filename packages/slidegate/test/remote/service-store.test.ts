@@ -196,7 +196,7 @@ describe('options:', () => {
     ['a URL that is not HTTP', 'redis://127.0.0.1:6379', {}, /the URL is "redis:/],
     ['a path', '/v1/store', {}, /the URL is/],
     ['a query', 'http://127.0.0.1/?a=1', {}, /the URL is/],
-    ['null options', 'http://127.0.0.1', null, /the options of serviceStore are null/],
+    ['null options', 'http://127.0.0.1', null, /the options for serviceStore are null/],
     ['an undefined token', 'http://127.0.0.1', { token: undefined }, /the token is of type undefined/],
     ['a token with a line feed', 'http://127.0.0.1', { token: 'a\nb' }, /the token is of type string/],
     ['an empty token', 'http://127.0.0.1', { token: '' }, /the token is of type string/],

@@ -26,7 +26,9 @@ it("onStoreError: 'local' without instances causes one warning per limiter", asy
     ['SLIDEGATE_LOCAL_INSTANCES'],
     ['SLIDEGATE_LOCAL_INSTANCES'],
   ])
-  expect(warnings[0]!.all[0]!.message).toMatch(/Set instances to the number of processes, or to 1\./)
+  expect(warnings[0]!.all[0]!.message).toMatch(
+    /Set instances to the number of processes, or to 1 to allow that\./,
+  )
 })
 
 it.each<Partial<LimiterOptions>>([

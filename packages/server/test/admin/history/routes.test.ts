@@ -125,7 +125,7 @@ forEachStore((store) => {
     const two = await slidegateHere(['history', 'both', 'user=ann', 'address=192.0.2.7', ...access])
     expect([two.code, two.stderr]).toEqual([
       2,
-      'slidegate: the history shows one key; pass one dimension, such as user=42\n',
+      'slidegate: the history is for one key; pass only one dimension, such as user=42\n',
     ])
   })
 })

@@ -1,4 +1,4 @@
-// The module's guard, the decorators that add it to handlers, and the options of each handler.
+// The module's guard, the decorators that add it to handlers, and the options for each handler.
 import {
   applyDecorators,
   type CanActivate,
@@ -25,7 +25,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class's options, and the guard for its handlers without their own options. */
+/** A class's options, and the guard for those of its handlers that have no options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -36,7 +36,7 @@ export interface HandlerOptions extends GuardOptions<NestArguments> {
   readonly requestOf?: RequestOf
 }
 
-/** Finds the guard of a handler: the handler's own, its class's or the app's. */
+/** Finds the guard for a handler: the handler's own, its class's or the app's. */
 export class HandlerGuards {
   readonly #binding = httpBinding()
   readonly #routes: RouteOptions<NestArguments>
@@ -62,7 +62,7 @@ export class HandlerGuards {
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
   }
 
-  /** Returns whether the handler may run. Decides once per call, even if both the app and a decorator added the guard. */
+  /** Returns whether the handler may run. Decides only once per call, even if both the app and a decorator added the guard. */
   admits(context: ExecutionContext): true | Promise<true> {
     if (this.#decided.has(context)) return true
     this.#decided.add(context)
@@ -127,7 +127,7 @@ Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 /**
  * Overrides the module's options for a class or method.
  *
- * Limits on a method count only that method's requests. Limits on a class count the requests of all its
+ * Limits on a method count only that method's requests. Limits on a class count the requests to all its
  * routes together. The decorated class or method is always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
@@ -136,7 +136,7 @@ export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
-/** Exempts a class or method from the module's limits. `SkipRateLimit(false)` limits a method of an exempt class. */
+/** Exempts a class or method from the module's limits. `SkipRateLimit(false)` limits a method in an exempt class. */
 export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
   return setSkip(skips)
 }

@@ -1,4 +1,4 @@
-// The options of Nest's module and guard.
+// The options for Nest's module and guard.
 import type { FactoryProvider, ModuleMetadata } from '@nestjs/common'
 import type { Names } from '../../errors.ts'
 import { GUARD_NAMES, type GuardOptions } from '../../http/options.ts'
@@ -13,7 +13,7 @@ import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './plat
 export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse>
   extends GuardOptions<NestArguments<Request, Response>> {
   /**
-   * Finds the request and response of a handler that doesn't serve HTTP.
+   * Finds the request and response for a handler that doesn't serve HTTP.
    *
    * For example, GraphQL stores both in its context. Also set `headers: false` if several calls share a
    * response. Without `requestOf`, these handlers fail with `invalid_option`, unless they have
@@ -34,7 +34,7 @@ export interface RateLimitModuleOptions<Request = HttpRequest, Response = HttpRe
 export const NAMES: Names<RateLimitOptions> = { ...GUARD_NAMES, requestOf: true }
 export const MODULE_NAMES: Names<RateLimitModuleOptions> = { ...NAMES, global: true }
 
-/** Options of `forRootAsync`: `useFactory` returns the options, and `inject` lists its arguments. */
+/** Options for `forRootAsync`: `useFactory` returns the options, and `inject` lists its arguments. */
 export interface RateLimitAsyncOptions<Request = HttpRequest, Response = HttpResponse>
   extends Pick<FactoryProvider<RateLimitOptions<Request, Response>>, 'inject' | 'useFactory'>,
     Pick<ModuleMetadata, 'imports'>,

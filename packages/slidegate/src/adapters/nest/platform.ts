@@ -1,4 +1,4 @@
-// Detects whether Nest runs on Express or Fastify, and responds to denied requests there.
+// Detects whether Nest runs on Express or Fastify, and responds to denied requests on either.
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http'
 import { type ExecutionContext, HttpException, StreamableFile } from '@nestjs/common'
 import { invalidOption, show } from '../../errors.ts'
@@ -80,12 +80,12 @@ export function httpBinding(): Binding<NestArguments> {
   }
 }
 
-/** Returns the request and the response of a call. */
+/** Returns the request and the response for a call. */
 export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
   context: ExecutionContext,
 ) => readonly [request: Request, response: Response]
 
-/** Returns the request and response of an HTTP handler. */
+/** Returns the request and response for an HTTP handler. */
 export const httpOf: RequestOf = (context) => {
   if (context.getType() !== 'http') {
     throw invalidOption(
@@ -117,7 +117,7 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
 }
 
 /**
- * Thrown for denied requests. Nest's built-in filter then responds like the other adapters. Your own can respond
+ * Thrown for denied requests. Nest's built-in filter then responds like the other adapters. Your own filter can respond
  * differently.
  *
  * The rate limit headers and `Retry-After` are already set. `getStatus()` returns 429, 503 if the store is unavailable, or 403

@@ -6,7 +6,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** Timers have a resolution of 1 ms. During the last millisecond, each turn of the event loop checks the time. */
 const MAX_SPIN_MS = 1
 
-/** Fires at a given time or just after it. Keeps the process alive, because requests wait for it. */
+/** Fires at a given time or just after it. Keeps the process alive, because requests are waiting for it. */
 export class Alarm {
   readonly #origin: AsyncOrigin
   readonly #onTime: () => void

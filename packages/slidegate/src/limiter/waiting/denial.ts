@@ -12,10 +12,10 @@ const MAX_HELD_MS = 100
 /** Maximum pause if processes may have briefly blocked each other. The pause is random, and at least half of this. */
 const MAX_JOINED_MS = 1000
 
-/** Maximum random delay of a process that shares a key with others. */
+/** Maximum random delay for a process that shares a key with others. */
 const MAX_DELAY_MS = 20
 
-/** After this many admissions in a row, a process assumes that no other is waiting. */
+/** After this many admissions in a row, a process assumes that it is waiting alone. */
 const ALONE_AFTER = 8
 
 export interface Answer {
@@ -80,11 +80,11 @@ export function rateOf(parts: readonly Part[]): number {
 }
 
 /**
- * Delays the next request of a queue, so that other processes get their turn.
+ * Delays a queue's next request, so that other processes get their turn.
  *
  * The store announces the same time to all processes, so without a delay, the process nearest to the store would always
- * win. Each process adds a random delay, which halves whenever another process wins. The longer a process goes without
- * room, the earlier it sends. A process that waits alone never loses and adds no delay.
+ * win. Each process adds a random delay, which halves whenever another process wins. The longer a process goes without an
+ * admission, the earlier it sends. A process that waits alone never loses and adds no delay.
  */
 export class Contention {
   #losses = 0

@@ -1,4 +1,4 @@
-// The queue of requests that wait for one key in this process.
+// The queue of requests that are waiting for one key in this process.
 import type { Decision } from '../../decision.ts'
 import { WaitError, type WaitErrorReason } from '../../errors.ts'
 import type { StatCounts } from '../../events.ts'
@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** How many more settled waiters than others a heap may contain. */
+/** How many more settled than unsettled waiters a heap may contain. */
 const MIN_SWEEP = 64
 
 export interface Requester {
@@ -66,7 +66,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Sends again immediately, because there may be more room than the store announced. */
+  /** Sends again immediately, because there may be room sooner than the store announced. */
   wake(): void {
     if (this.#isAsking) {
       this.#isWoken = true
@@ -105,7 +105,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // There can't be room before its deadline. The waiters behind it may have later deadlines.
+        // There can't be room before this waiter's deadline. The waiters behind it may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -127,7 +127,7 @@ export class Queue {
     const before = this.#denial
     this.#denial = undefined
     this.#alarm.clear()
-    // Batches the requests of this tick, and defers failures to a later tick.
+    // Batches the requests made in this tick, and defers failures to a later tick.
     await undefined
     this.#isWoken = false
     let run: readonly Waiter[] = []
@@ -271,5 +271,5 @@ function messageOf(reason: WaitErrorReason, { request }: Waiter, denial: Decisio
   }
   return denial?.blockedMs === Number.POSITIVE_INFINITY
     ? 'the key is blocked indefinitely; unblock it'
-    : `a cost of ${request.cost} exceeds a limit of the key`
+    : `a cost of ${request.cost} exceeds a limit on the key`
 }

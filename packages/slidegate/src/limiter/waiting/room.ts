@@ -1,4 +1,4 @@
-// All waiting requests of a limiter in this process, with a queue per key.
+// All requests that are waiting for a limiter in this process, with a queue per key.
 import type { Decision } from '../../decision.ts'
 import { checkInteger, SlidegateError, WaitError } from '../../errors.ts'
 import { StatCounts } from '../../events.ts'
@@ -12,9 +12,9 @@ import { Waiter, type WaitRequest } from './waiter.ts'
 export interface WaitingState {
   readonly length: number
   /**
-   * The estimated wait of a new request, in milliseconds. 0 if no request was denied.
+   * The estimated wait for a new request, in milliseconds. 0 if no request was denied.
    *
-   * The first waiter waits until the store expects room. The waits of those behind it are estimated from the
+   * The first waiter waits until the store expects room. The waits for those behind it are estimated from the
    * rate of the tightest limit. The estimate ignores waiters in other processes and waits that end early.
    */
   readonly expectedWaitMs: number
@@ -25,9 +25,9 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. None of the queues is empty. */
+  /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. Empty queues are removed. */
   readonly #queues = new Map<string, Queue>()
-  /** Maps the word of each key to its queues. A reset uses this instead of visiting every queue. */
+  /** Maps the word of each key to its queues. With this, a reset needn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -56,7 +56,7 @@ export class WaitingRoom implements Room {
       return refuse(new WaitError('aborted', ABORTED, undefined, { cause: signal.reason }))
     }
     if (this.#isFullFor(queue?.length ?? 0)) {
-      const message = `${this.#length} requests are waiting already, the maximum`
+      const message = `too many requests are waiting: ${this.#length}`
       return refuse(new WaitError('full', message, queue?.lastDenial))
     }
     const waiter = new Waiter(key, request, parts, this.#places++)
@@ -67,13 +67,13 @@ export class WaitingRoom implements Room {
     return waiter.promise
   }
 
-  /** Wakes the queues of these keys after units were returned or limits changed. */
+  /** Wakes the queues for these keys after units were returned or limits changed. */
   wake(words: readonly string[]): void {
     const woken = words.flatMap((word) => Array.from(this.#queuesWith.get(word) ?? []))
     for (const queue of new Set(woken)) queue.wake()
   }
 
-  /** The state of one key, or the totals of all keys with their longest wait. */
+  /** The state of one key, or of all keys together. For all keys, `expectedWaitMs` is the longest wait. */
   state(key?: string): WaitingState {
     if (key !== undefined) {
       const queue = this.#queues.get(key)

@@ -5,7 +5,7 @@ import { checkInteger, checkThat, isObject } from '../../errors.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
-/** Options of `wait` and `schedule`. */
+/** Options for `wait` and `schedule`. */
 export interface WaitOptions {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
@@ -18,7 +18,7 @@ export interface WaitOptions {
   readonly maxWaitMs?: number
   /** Ends the wait. An aborted request isn't charged. */
   readonly signal?: AbortSignal
-  /** An integer. Waiters of this process are admitted by highest priority, then by arrival. Default: 0. */
+  /** An integer. Waiters in this process are admitted by priority, highest first, then by arrival. Default: 0. */
   readonly priority?: number
   /** Passed to the `limits` option if that is a function. */
   readonly request?: unknown

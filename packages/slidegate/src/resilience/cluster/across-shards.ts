@@ -1,4 +1,4 @@
-// Splits ops whose keys are on several servers of a Cluster, and merges the answers.
+// Splits ops whose keys are on several servers in a Cluster, and merges the answers.
 
 import { isCounted } from '../../decision.ts'
 import { SlidegateError } from '../../errors.ts'
@@ -15,20 +15,21 @@ import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
 /**
  * Splits ops whose parts are in several shards, and merges the answers.
  *
- * A script can't reach several shards, such as slots of a Cluster. This wraps the failure policy, so each shard has its own
- * deadline, breaker and fallback.
+ * A script can't reach several shards, such as slots in a Cluster. This wraps the failure policy, so each shard has its
+ * own deadline, breaker and fallback.
  *
  * - **All or nothing.** If one shard denies or fails, the other shards' charges are refunded, each with the time of its
- *   charge. Until they are refunded, they count: no limit is exceeded, but another caller may be denied for one round
- *   trip.
- * - **A denial is free.** Refunded charges look as if they had never been made, except in the time until a window is empty.
- * - **Each shard has a clock.** An outcome's `atMs` is the latest time of its shards. Its `debits` have the time of
+ *   charge. Until they are refunded, they count: no limit is exceeded, but another caller may be denied for the
+ *   duration of one round trip.
+ * - **A denial is free.** After a refund, decisions are as if there had been no charge, except for the time until a
+ *   window is empty.
+ * - **Each shard has a clock.** An outcome's `atMs` is the latest time from its shards. Its `debits` have the time of
  *   each part's charge.
  * - If one shard denies, a reservation already made in another shard stays there until it expires.
  */
 export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   const late = new LateCharges(store)
-  /** An op that is reused to find the shard of each part. */
+  /** An op that is reused to find each part's shard. */
   const probe: { readonly type: 'reset'; readonly parts: Part[] } = { type: 'reset', parts: [] }
   const shardOfPart = (part: Part): number => {
     probe.parts[0] = part

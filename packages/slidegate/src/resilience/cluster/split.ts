@@ -18,7 +18,7 @@ export interface Share<Asked extends Op = Op> {
   readonly places: readonly number[]
 }
 
-/** The fields of each op that have a value per part or per log. */
+/** By op type: the fields that have a value per part or per log. */
 const SPLIT = new Map(
   Object.entries(OPS).map(([type, { fields }]) => {
     const split = Object.entries(fields).filter(([, field]) => field.includes('Per'))
@@ -64,7 +64,7 @@ export interface Answer<Asked extends Op = Op> {
   readonly outcome: Outcome
 }
 
-/** Sends all shares in parallel. Calls back when they are settled, with the errors of failed shares. */
+/** Sends all shares in parallel. When all are settled, calls back with the answers and the failed shares' errors. */
 export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],
@@ -73,7 +73,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // Without shares, nothing would call back.
+  // Without shares, nothing else would call back.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false
@@ -126,9 +126,9 @@ interface Shared<Of = Outcome> {
   readonly outcome: Of
 }
 
-/** The outcome of an op whose shares have these answers. Limits of parts without an answer appear unused. */
+/** Merges the answers to an op's shares into its outcome. Limits in parts without an answer appear unused. */
 export function merged(op: Op, answers: readonly Shared[]): Outcome {
-  /** All rows in the order of the parts. Uses a filler for parts without a row. */
+  /** Joins all rows in the order of the parts. Parts without a row get a filler. */
   function joined<Cell>(name: string, sizeOf: (part: Part) => number, filler: Cell): Cell[] {
     const rows = answers.flatMap(({ share, outcome }) => {
       const row = fieldOf(outcome, name) as readonly Cell[] | undefined

@@ -1,4 +1,4 @@
-// The requests of a leased key: waiting, or granted in advance.
+// Requests for a leased key: waiting, or granted in advance.
 
 import { StoreUnavailableError } from '../../errors.ts'
 import type { ConsumeOp, PeekOp, RefundOp } from '../../ops/all.ts'
@@ -11,7 +11,7 @@ import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
-/** A key with more requests than this within a lease's length is hot. */
+/** A key is hot if it gets more requests than this per `leaseMs`. */
 export const FEW = 5
 
 const MAX_SIZE: number = 2 ** 20
@@ -61,7 +61,7 @@ export class HotKey {
     this.supply.waiting += waiting
   }
 
-  /** Called before requests are denied. If units are held here, returns them and sends the request again. */
+  /** Call this before denying requests. If this key holds units, it returns them and sends the requests again. */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
@@ -72,7 +72,7 @@ export class HotKey {
   }
 }
 
-/** The requests for one limit set and cost of a hot key. */
+/** Requests for a hot key that have the same limit set and cost. */
 export class Pool {
   readonly key: HotKey
   readonly op: ConsumeOp
@@ -81,7 +81,7 @@ export class Pool {
   #pending: Lease | undefined
   /** When the pending lease was requested, by `performance.now()`. */
   #askedAtMs = 0
-  /** Requests that arrived since then, in order. */
+  /** Requests that have arrived since the pending lease was requested, in order. */
   readonly #waiting: Call[] = []
   #size = 2 * FEW
   /** Number of requests that the store had room for, according to its last answer. */
@@ -123,7 +123,7 @@ export class Pool {
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
   }
 
-  /** First serves requests that waited for the lease. Newer requests share the rest and the next lease. */
+  /** First serves requests that waited for this lease. Newer requests get its remaining units, then the next lease. */
   answered(lease: Lease, outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     const isDecided = outcome.source === 'store'
@@ -146,7 +146,7 @@ export class Pool {
     this.#next(lease)
   }
 
-  /** Ends expired leases. Returns when to check again, or `undefined` if the key is no longer hot. */
+  /** Ends the lease if it has expired. Returns when to check again, or `undefined` if the key is no longer hot. */
   review(nowMs: number): number | undefined {
     if (this.#pending?.isSettled) this.#next(this.#pending)
     const lease = this.#lease
@@ -163,7 +163,7 @@ export class Pool {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Refunds the units held now, and units in flight when they arrive. */
+  /** Refunds the units held now, and later those that are still in flight. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
@@ -230,7 +230,7 @@ export class Pool {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Ends the lease. The demand for the lease sets the size of the next one. */
+  /** Ends the lease. The demand for it sets the next lease's size. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return
@@ -254,14 +254,14 @@ export class Pool {
 /**
  * One op that decides the waiting requests and charges for later ones in advance.
  *
- * Requests use its units in order of position. If all waiting requests time out, it stays pending, so that its units
- * can be returned.
+ * Requests use its units in order of position. If all waiting requests time out, the lease stays pending, so that its
+ * units can be returned.
  */
 class Lease implements Call {
   readonly op: ConsumeOp
-  /** The requests that wait for the lease, in order. */
+  /** The requests that are waiting for the lease, in order. */
   readonly calls: readonly Call[]
-  /** How many requests used the lease. */
+  /** How many requests have used the lease. */
   spent = 0
   /** When the lease ends. Set when the store has granted it. */
   endsAtMs: number
@@ -299,7 +299,7 @@ class Lease implements Call {
     this.#pool.failed(this, error)
   }
 
-  /** @param spent how many requests waited for the lease; they have the first positions */
+  /** @param spent how many requests were waiting for the lease; they have the first positions */
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.spent = spent
@@ -317,7 +317,7 @@ class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /** Whether units may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
+  /** Whether units may be spent. Ends the lease 1 ms early, because the store's clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }
@@ -326,7 +326,7 @@ class Lease implements Call {
     call.resolve(this.#outcomes, this.spent++)
   }
 
-  /** How many requests would use the lease during the whole `leaseMs`, at the current rate. */
+  /** How many requests would use the lease within `leaseMs` at the current rate. */
   demandAt(nowMs: number): number {
     return Math.ceil((this.spent * this.op.leaseMs) / Math.max(1, nowMs - this.#sentAtMs))
   }
@@ -340,7 +340,7 @@ function isWaiting(call: Call): boolean {
   return !call.isSettled
 }
 
-/** How many more requests of the op's cost there is room for after the op. */
+/** How many more requests with the op's cost there is room for after the op. */
 function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
   const rooms = limitsInForce(op, outcome).map(({ limit, shadow }, i) =>
     shadow ? Number.POSITIVE_INFINITY : Math.floor((limit - usedOf(outcome.limits, i)) / op.cost),

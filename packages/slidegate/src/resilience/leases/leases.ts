@@ -1,4 +1,4 @@
-// Leases: admit requests of hot keys in advance, and spend them in this process.
+// Leases: charge units for hot keys in advance, and spend them in this process.
 
 import { checkInteger } from '../../errors.ts'
 import type { ConsumeOp, PeekOp } from '../../ops/all.ts'
@@ -18,11 +18,11 @@ export interface LeaseOptions {
   /**
    * Maximum length of a lease in milliseconds, from 2 to 3,000. Default: 100.
    *
-   * Never more than a tenth of the shortest window. A leased key's sliding windows are longer by this time in every process.
-   * Longer leases need fewer calls, but admit fewer requests.
+   * A lease is never longer than a tenth of the shortest window. In every process, a leased key's sliding windows are
+   * longer by the length of the lease. Longer leases need fewer calls to the store, but admit fewer requests.
    */
   readonly leaseMs?: number
-  /** Maximum number of leased keys, from 1 to 2^20. Each cost of a key counts separately. Default: 1000. */
+  /** Maximum number of leased keys, from 1 to 2^20. A key counts once for each cost. Default: 1000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
@@ -30,7 +30,7 @@ export interface LeaseOptions {
 
 /** A store that holds leased units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units held, and resolves when that has succeeded or failed. Later requests don't use leases. */
+  /** Returns the units it holds, and resolves when that has succeeded or failed. Later requests don't use leases. */
   close(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ const MIN_LEASE_MS = 2
 const MAX_LEASE_MS = 3000
 
 /**
- * Charges many requests of a hot key together, and spends the units in this process.
+ * Charges many requests for a hot key together, and spends the units in this process.
  *
  * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window
  * exceeds its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it
@@ -63,9 +63,9 @@ const ADMISSION_SLOTS = 16_384
 /** How long `close` waits for a store that doesn't answer. */
 const CLOSE_MS = 1000
 
-/** The part of a leasing store that requests of cold keys use. */
+/** The part of a leasing store that requests for cold keys use. */
 interface Leases {
-  /** Counts an admission of a cold key. More than a few admissions make the key hot. */
+  /** Counts an admission for a cold key. More than a few admissions make the key hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void
   keyOf(op: Op): HotKey | undefined
 }
@@ -112,7 +112,7 @@ function leasingStore(supply: Supply, maxLeaseMs: number, maxKeys: number): Leas
     else store.apply(ops, call)
   }
 
-  /** A reset deletes the units held here, and waiting requests are sent again. An override ends leases, too. */
+  /** A reset drops the units held here, and waiting requests are sent again. An override ends leases, too. */
   function change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {

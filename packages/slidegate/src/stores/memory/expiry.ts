@@ -1,4 +1,4 @@
-// Finds keys that may have expired, in blocks of slots.
+// Finds blocks of slots whose keys may have expired.
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -7,9 +7,9 @@ const BLOCK_SHIFT = 6
 
 export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
 
-/** Keeps one time per block; no key of the block expires earlier. Sorting times per key would cost more. */
+/** Keeps one time per block, before which none of its keys expire. Sorting the times of all keys would cost more. */
 export class Expiry {
-  /** A tree of minimums. The root is 1. The children of i are 2i and 2i + 1. The second half has the blocks. */
+  /** A tree of minimums. The root is at 1, the children of i are at 2i and 2i + 1, the blocks in the second half. */
   #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
 
   /** Ensures that the slot's block is due at this time or earlier. */
@@ -19,7 +19,7 @@ export class Expiry {
     if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.set(slot, dueAtMs)
   }
 
-  /** Returns the first slot of a block that is due. `undefined` if no block is due. */
+  /** Returns the first slot of a block that is due, or `undefined`. */
   due(byMs: number): number | undefined {
     if (this.#dueAtMs[1]! > byMs) return undefined
     let node = 1

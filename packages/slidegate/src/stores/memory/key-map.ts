@@ -1,4 +1,4 @@
-// Maps keys to slots, without the long pause when a large `Map` doubles: 50 ms for a million keys.
+// Maps keys to slots, without the pause when a large `Map` doubles in size: 50 ms for a million keys.
 
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
@@ -12,7 +12,7 @@ export class KeyMap {
   /** The only map, until its keys are spread over several maps. */
   #only: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] = []
-  /** Random, so that callers who choose keys can't fill one shard. */
+  /** Random, so that callers can't choose keys that all land in one shard. */
   #seed = 0
   size = 0
 
@@ -42,7 +42,7 @@ export class KeyMap {
     for (const [key, slot] of only) this.#mapOf(key).set(key, slot)
   }
 
-  /** Returns the map for a key. Hashes the whole key, because many keys may begin or end alike. */
+  /** Returns the map for a key. Hashes the whole key, because many keys may start or end with the same text. */
   #mapOf(key: string): Map<string, number> {
     if (this.#only !== undefined) return this.#only
     return this.#shards[Math.imul(textHash(key, this.#seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!

@@ -1,4 +1,4 @@
-// The keys of a memory store and their logs. A full table drops expired and least recently used keys.
+// A memory store's keys and their logs. A full table drops expired keys and the least recently used ones.
 
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
@@ -11,7 +11,7 @@ import { KeyMap } from './key-map.ts'
 import { OverrideRecords } from './override-records.ts'
 import { UseOrder } from './use-order.ts'
 
-/** A row has a tick (use-order.ts), the first log's number and the group's number. A free slot has group 0. */
+/** A slot's row: a tick (see use-order.ts), its first log and its group. A free slot has group 0. */
 const ROW_DOUBLES = 2
 const LOG = 2
 const GROUP = 3
@@ -24,36 +24,36 @@ export interface Group {
   readonly logs: readonly Logs[]
   /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
-  /** The keys of all groups with the same limiter name. An empty map may have been replaced. */
+  /** The keys of all groups with the same limiter name. An empty map may be out of date. */
   keys: KeyMap
-  /** The group's number in rows, or `FREE` while it has no keys. */
+  /** The group's number in slots' rows, or `FREE` while the group has no keys. */
   id: number
   size: number
 }
 
 type Held = Pick<LoadedLog, 'log' | 'number'>
 
-/** Maximum numbers of blocks swept and of limits checked, per search for room. */
+/** Maximum blocks swept, and limits checked, per call to `makeRoom`. */
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key. At least `FEWEST_KEYS` keys can take this much, even if `maxKeys` is lower. */
+/** Maximum bytes per key. The table can take up this much for `FEWEST_KEYS` keys, even if `maxKeys` is lower. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
-/** Estimated bytes besides the logs' own. Per key, per limit or log, and per log of another set. */
+/** Estimated bytes in addition to logs. Per key, per limit or log in a set, and per log kept for another set. */
 const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Maximum logs of other limit sets that a key keeps. No limit set has more logs. */
+/** Maximum logs that a key keeps for other limit sets. No limit set has more logs than this. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps, and overrides checked per sweep and per search for room. */
+/** The number of ops between sweeps, and of overrides checked per sweep. */
 const OPS_PER_SWEEP = 32
 const OVERRIDES_PER_SWEEP = 64
 
-/** Rows searched per sweep once this share of the table is used. The search ends before the table is full. */
+/** Rows searched per sweep when the table is nearly full. The search ends before the table is full. */
 const ROWS_PER_SWEEP = 16_384
 const NEARLY = 7 / 8
 
@@ -65,8 +65,9 @@ const NO_KEYS = new KeyMap()
 /**
  * Up to `maxKeys` keys. Each key has a slot, and each slot has logs.
  *
- * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with denials or
- * bans counts as at its limit. Each override takes the place of one key until it ends.
+ * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with
+ * a ban, or with denials that count toward one, isn't dropped either. Each override takes the place of one key until it
+ * ends.
  */
 export class KeyTable {
   readonly #maxKeys: number
@@ -75,9 +76,9 @@ export class KeyTable {
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
   readonly #expiry = new Expiry()
-  /** Keys by slot, in pieces. Growing one large array or map would take too long. */
+  /** Keys by slot, split into several arrays. Growing one large array would take too long. */
   readonly #keys: string[][] = []
-  /** A slot's logs after the first, in pieces. Most slots have only one log. */
+  /** Each slot's logs after the first, split like the keys. Most slots have only one log. */
   readonly #others: (readonly Held[])[][] = []
   readonly #logs = new Map<Kind, Logs>()
   readonly #maps = new Map<string, KeyMap>()
@@ -90,15 +91,15 @@ export class KeyTable {
   #goneMs = 0
   /** Slots that the current op needs. */
   #inUse: readonly number[] = NO_SLOTS
-  /** Limits that the current op may still check. */
+  /** How many more limits the current op may check. */
   #lookingLeft = 0
   size = 0
   readonly overrides: OverrideRecords = new OverrideRecords()
   /** Estimated bytes of everything except logs and overrides. */
   #bytesBesides = 0
-  /** Whether the table takes too many bytes. If so, a key can grow only if another is dropped. */
+  /** Whether the table takes up too many bytes. If so, a key can grow only if another is dropped. */
   isHeavy = false
-  /** Number of keys dropped to make room before they expired. */
+  /** Number of unexpired keys dropped to make room. */
   evicted = 0
 
   /** @param graceMs how long expired keys are kept, unless other keys need the room */
@@ -133,7 +134,7 @@ export class KeyTable {
     let group = this.#groupOf.get(set)
     if (group === undefined) {
       if (set.logs.length === 0) {
-        throw invalidOption(`a limit set of ${show(set.limiter)} has no logs; it needs at least one`)
+        throw invalidOption(`a limit set for ${show(set.limiter)} has no logs; it needs at least one`)
       }
       const logs = set.logs.map(({ kind }) => this.#logsOf(kind))
       group = { set, logs, alone: aloneIn(set), keys: NO_KEYS, id: 0, size: 0 }
@@ -143,7 +144,7 @@ export class KeyTable {
     return group
   }
 
-  /** Drops expired keys from time to time. Call it with each op, before using slots. */
+  /** Drops expired keys from time to time. Call it for each op, before using slots. */
   sweep(nowMs: number): void {
     this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
@@ -162,14 +163,14 @@ export class KeyTable {
     return this.#keysOf(group).get(key) ?? 0
   }
 
-  /** Marks a slot as just used, by this group. Returns the number of its first log. */
+  /** Marks a slot as just used by this group. Returns the number of the slot's first log. */
   useSlot(slot: number, group: Group): number {
     if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
     this.#order.use(slot)
     return this.#read(slot, LOG)
   }
 
-  /** The number of a slot's log. The index is the log's position in the group of the slot. */
+  /** The number of a slot's log. The index is the log's position in the slot's group. */
   logOf(slot: number, index: number): number {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
@@ -192,12 +193,12 @@ export class KeyTable {
     return true
   }
 
-  /** When a key first falls below its limit, or 0 if some weren't checked. Valid after {@link makeRoom} failed. */
+  /** When the first key falls below its limit, or 0 if some weren't checked. Valid after {@link makeRoom} fails. */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }
 
-  /** Adds a key with these logs of the group. Call {@link makeRoom} first. */
+  /** Adds a key to the group, with the numbers of its logs. Call {@link makeRoom} first. */
   add(group: Group, key: string, logs: readonly number[], nowMs: number): void {
     this.#sweepBlock(nowMs - this.#graceMs)
     const slot = this.#slots.create()
@@ -234,7 +235,7 @@ export class KeyTable {
     this.size--
   }
 
-  /** Clears those logs of the slot that belong to its group. Logs of other limit sets are kept. */
+  /** Clears the slot's logs that belong to its group. Keeps logs for other limit sets. */
   clear(slot: number): void {
     const { logs } = this.#group(slot).set
     const held = this.#held(slot)
@@ -247,10 +248,10 @@ export class KeyTable {
     this.#keep(slot, [...logs.map((log) => this.#create(log)), ...others])
   }
 
-  /** Arranges logs in the group's order, followed by those of other limit sets. */
+  /** Puts the group's logs first, in the group's order. Logs for other limit sets follow. */
   #arrange(slot: number, group: Group): void {
     const held = this.#held(slot)
-    // The logs that were used last come first.
+    // The most recently used logs come first.
     const others = new Map(held.map((each) => [each.log.name, each]))
     const own = group.set.logs.map((log) => {
       const number = others.get(log.name)?.number
@@ -332,7 +333,7 @@ export class KeyTable {
     return false
   }
 
-  /** Drops expired keys of one block. Returns how many, or `undefined` if no block is due. */
+  /** Drops the expired keys in one block. Returns how many it dropped, or `undefined` if no block is due. */
   #sweepBlock(byMs: number): number | undefined {
     const first = this.#expiry.due(byMs)
     if (first === undefined) return undefined
@@ -373,7 +374,7 @@ export class KeyTable {
     return latest
   }
 
-  /** Milliseconds until a request of cost 1 would be admitted. */
+  /** Milliseconds until a request with a cost of 1 would be admitted. */
   #untilOpen(slot: number, nowMs: number): number {
     const used: number[] = []
     let wait = 0
@@ -409,12 +410,12 @@ export class KeyTable {
     return group.keys
   }
 
-  /** The piece of {@link #keys} that contains the slot. */
+  /** The array in {@link #keys} that contains the slot. */
   #nameOf(slot: number): string[] {
     return pieceOf(this.#keys, slot >>> this.#slots.shift)
   }
 
-  /** Unlike {@link #read}, it may be called for a slot that was never used. */
+  /** Unlike {@link #read}, this can be called for a slot that was never used. */
   #isUsed(slot: number): boolean {
     const row = this.#slots.ints[slot >>> this.#slots.shift]!
     return (row[2 * (slot & this.#slots.mask) * ROW_DOUBLES + GROUP] ?? FREE) !== FREE

@@ -1,4 +1,4 @@
-// Applies any op in memory: loads the logs of its keys, and makes room for new keys.
+// Applies any op in memory: loads the logs for its keys, and makes room for new keys.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import { restamp, settleInstant } from '../../ops/driver.ts'
@@ -13,7 +13,7 @@ import {
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
 import type { KeyTable } from './key-table.ts'
 
-/** Maximum number of overrides checked for their end before a new one is rejected. */
+/** Maximum overrides checked before a new one is rejected. Those that have ended are dropped. */
 const MOST_SWEPT = 1024
 
 const NO_LOGS: Loaded = []
@@ -21,7 +21,7 @@ const NO_LOGS: Loaded = []
 export class MemoryOps implements Memory {
   readonly onFull: OnFull
   readonly #keys: KeyTable
-  /** Objects for an op's logs, by the number of logs. They are reused, because ops don't overlap. */
+  /** Objects for an op's logs, by the number of logs. They can be reused, because ops don't overlap. */
   readonly #blank: LoadedLog[][] = []
   readonly #maxOverrides: number
   // The current op's state.
@@ -30,7 +30,7 @@ export class MemoryOps implements Memory {
   clockMs = 0
   nowMs = 0
   overrides: Overrides
-  /** How many new keys there is room for. */
+  /** How many new keys the current op adds. */
   #added = 0
 
   constructor(keys: KeyTable, onFull: OnFull, maxOverrides: number = Number.POSITIVE_INFINITY) {
@@ -61,7 +61,7 @@ export class MemoryOps implements Memory {
       : outcome
   }
 
-  /** Copies logs whose newest time is ahead of the clock. A read-only op may change the copies. */
+  /** Copies logs whose newest time is ahead of the clock. A read-only op can then change the copies instead. */
   #copyAhead(): Loaded {
     const ahead = this.loaded.filter((held) => held.log.kind.newest(stateOf(held)) > this.clockMs)
     for (const held of ahead) held.number = held.logs.copy(held.number)
@@ -95,7 +95,7 @@ export class MemoryOps implements Memory {
     const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
     if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
     if (added > 0 && overrides.size + added > this.#maxOverrides) {
-      throw full(`${overrides.size} overrides, the maximum`, parts)
+      throw full(`overrides (maximum: ${this.#maxOverrides})`, parts)
     }
     if ((added > 0 || this.#keys.isHeavy) && !this.#keys.makeRoom(added, clockMs)) {
       throw full('overrides and keys at their limits', parts)
@@ -111,7 +111,7 @@ export class MemoryOps implements Memory {
     let first = 0
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
-      // This part has overrides, but no logs.
+      // This part can have overrides, but has no logs.
       if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.find(group, key)

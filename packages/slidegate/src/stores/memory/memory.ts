@@ -1,6 +1,7 @@
 // The store in this process: `memoryStore`, and the fast path for the usual op.
 //
-// If all limits of a request share one log, the fast path decides it without an op. Everything else goes through the driver.
+// If all of a request's limits share one log, the fast path decides the request without an op. Other requests and ops
+// go through `MemoryOps`.
 
 import { checkOptions, checkThat } from '../../errors.ts'
 import type { Log } from '../../limits/limit-set.ts'
@@ -19,20 +20,20 @@ export interface MemoryStoreOptions {
   /**
    * Maximum number of keys and overrides, at least 1. Default: 1,000,000.
    *
-   * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys with
-   * counted denials or bans are kept, too. Overrides are kept until they end. The store takes up to 1 KiB per key of `maxKeys`,
-   * or 256 MiB if that is more.
+   * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys
+   * with bans, or with denials that count toward one, are kept, too. Overrides are kept until they end. The store takes
+   * up at most `maxKeys` times 1 KiB, or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
-   * The answer to a new key if no key can be dropped. Default: `throw`.
+   * The result of a request for a new key if no key can be dropped. Default: `throw`.
    *
    * `throw` throws a `StoreUnavailableError` with the reason `full`. `deny` denies until a stored key is below its limit and
    * can be dropped. `allow` admits without counting. To find a key to drop, a request checks at most 1,024 limits. With bans,
    * a key with a single denial is kept for the ban's `within`, so such keys can fill the store.
    */
   readonly onFull?: OnFull
-  /** Maximum number of overrides, at least 1. More are rejected with reason `full`. Default: `maxKeys`. */
+  /** Maximum number of overrides, at least 1. More are rejected with the reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
@@ -40,7 +41,7 @@ export interface MemoryStoreOptions {
 
 export interface MemoryStore extends Store {
   applySync(ops: readonly Op[]): readonly Outcome[]
-  /** The number of keys, and of keys dropped to make room before they expired. */
+  /** The number of keys, and of unexpired keys dropped to make room. */
   stats(): { readonly keys: number; readonly evicted: number }
 }
 
@@ -66,10 +67,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemoryStore {
-  /** Units within the window of each limit before the op. */
+  /** Units used in each limit's window before the op. */
   const used: number[] = []
 
-  /** Decides one request on one log's limits. Returns false, without charging, if the general driver must decide. */
+  /** Decides one request with the limits of one log. Returns false, without charging, if `MemoryOps` must decide. */
   function decide(
     group: Group,
     key: string,
@@ -100,7 +101,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
     outcome.admitted = isAdmitted ? 1 : 0
     const numbers = outcome.limits
     const { limits } = params
-    // The log serves all limits, in their order.
+    // The log serves all of the set's limits, in order.
     for (let i = 0; i < limits.length; i++) {
       const isFull = !isAdmitted && used[i]! + cost > limits[i]!
       setUsed(numbers, i, unboxed(used[i]!))
@@ -161,7 +162,7 @@ function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: numbe
   return logs[0]!.create()
 }
 
-/** Charges a log if all its limits have room. Returns `undefined` if the general driver must decide. */
+/** Charges a log if all its limits have room. Returns `undefined` if `MemoryOps` must decide. */
 function admit(
   { kind, params }: Log,
   state: unknown,
@@ -177,7 +178,7 @@ function admit(
   return true
 }
 
-/** Returns the same number. V8 allocates an object for a small integer that comes from floating-point arithmetic. */
+/** Returns the same number. Avoids the object that V8 allocates for a small integer from floating-point arithmetic. */
 function unboxed(number: number): number {
   const integer = number | 0
   return integer === number ? integer : number

@@ -1,4 +1,4 @@
-// The overrides of a memory store: the twin of limits/override.lua.
+// A memory store's overrides: the counterpart of limits/override.lua.
 
 import { FOREVER, type InForce, inForceAt, type Kept } from '../../limits/override.ts'
 import type { ListedOverride, OverrideChange, OverridesOutcome, Part } from '../../ops/request.ts'
@@ -7,7 +7,7 @@ import { mapKey } from '../../runtime/hash.ts'
 interface Override extends Kept {
   readonly key: string
   readonly given: string | undefined
-  /** Sequential, so that `list` can continue after it. */
+  /** Sequential, so that a list can continue after this override. */
   readonly number: number
 }
 
@@ -27,12 +27,12 @@ export class OverrideRecords {
   /** The ends of the latest pages, where the next pages continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
-  /** Includes ended overrides until {@link sweep} drops them. */
+  /** Includes overrides that have ended, until {@link sweep} drops them. */
   size = 0
   /** The estimated memory use. */
   bytes = 0
 
-  /** The overrides in force, per part. `undefined` if there is none. */
+  /** The overrides in force, per part. `undefined` if there are none. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
     if (this.size === 0) return undefined
     let inForce: (InForce | undefined)[] | undefined
@@ -103,7 +103,7 @@ export class OverrideRecords {
     }
   }
 
-  /** The overrides after this number. */
+  /** Yields the limiter's overrides with numbers above `after`. */
   *#from(limiter: string, after: string): Generator<Override> {
     for (const override of this.#limiters.get(limiter)?.values() ?? []) {
       if (override.number > Number(after)) yield override

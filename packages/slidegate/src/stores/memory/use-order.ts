@@ -2,7 +2,7 @@
 
 import type { Slab } from '../../runtime/slab.ts'
 
-/** Maximum number of slots that one call of `oldest` unparks. */
+/** Maximum number of slots that one call to `oldest` unparks. */
 const MOST_OPENED = 256
 
 /** Collecting a slot takes as long as looking at this many rows. */
@@ -12,7 +12,7 @@ const ROWS_PER_FOUND = 64
 const FEWEST_SAMPLED = 64
 const MOST_SAMPLED = 1024
 
-/** The base-2 logarithm of the number of slots in a piece of an array. */
+/** The base-2 logarithm of the number of slots in each piece of `#places`. */
 const PIECE_SHIFT = 12
 const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
@@ -57,7 +57,7 @@ export class UseOrder {
     this.#setTick(slot, 0)
   }
 
-  /** Returns the least recently used slot that isn't parked, or 0 if there is none. Slots that have opened are unparked. */
+  /** Returns the least recently used slot that isn't parked, or 0 if there is none. Unparks slots that have opened. */
   oldest(nowMs: number): number {
     for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) {
       const slot = this.#parked.least
@@ -92,12 +92,12 @@ export class UseOrder {
     return this.#parked.least === 0 ? 0 : this.#parked.leastValue
   }
 
-  /** Whether all slots are found or parked. Row 0 isn't a slot. */
+  /** Whether every slot has been found or parked. Row 0 isn't a slot. */
   get #areAllFound(): boolean {
     return this.#parked.size + this.#found.size === this.#slots.rows - 1
   }
 
-  /** Continues a search, or starts one if too few slots are found. Takes as long as looking at `most` rows. */
+  /** Continues a search, or starts one if too few slots have been found. Takes as long as looking at `most` rows. */
   searchAhead(most: number): void {
     const isEnough = this.#areAllFound || this.#found.size > this.#slots.rows >>> 7
     if (this.#next > 0 || !isEnough) this.#search(most)
@@ -129,7 +129,7 @@ export class UseOrder {
     }
   }
 
-  /** The tick up to which a search collects. About 1 in 16 slots are older, or 1 in 64 in a large store. */
+  /** The tick up to which a search collects slots. Roughly 1 in 16 is older, or 1 in 64 in a large store. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1
@@ -157,11 +157,14 @@ export class UseOrder {
   }
 }
 
-/** A heap of slots by value. Any slot can be removed directly. Cleaning up later would block the process. */
+/** A heap of slots, ordered by value. Slots are removed immediately: removing many later would block the process. */
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /** Per slot: its place in the heap plus 1, or 0. In pieces, because copying a large array would block the process. */
+  /**
+   * By slot: its place in the heap plus 1, or 0. Split into pieces, because copying a large array would block the
+   * process.
+   */
   readonly #places: Int32Array[] = []
 
   get size(): number {

@@ -1,7 +1,7 @@
 // Sends ops in batches. Ops that are waiting at the same time share a call: one run of the script, or one HTTP request.
 //
 // Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If
-// all requests of a call time out, another call can be sent in its place. After `maxCalls` such calls in a row, Redis
+// all requests in a call time out, another call can be sent in its place. After `maxCalls` such calls in a row, Redis
 // gets one op every 25 ms until it answers.
 
 import { SlidegateError, StoreUnavailableError } from '../../errors.ts'
@@ -24,16 +24,16 @@ export interface Transport {
   readonly isOrdered: boolean
   readonly isReady: boolean
   send(batch: Batch, receiver: Receiver): void
-  /** The error for a failed batch, which names the server. */
+  /** Returns the error for a failed batch, with the server's name. */
   failure(error: unknown): StoreUnavailableError
-  /** A call was abandoned before it was answered. */
+  /** Called when a call is abandoned because all of its requests have timed out. */
   lost(): void
 }
 
 export interface BatchOptions {
   /** Maximum number of full calls in flight. */
   readonly maxCalls: number
-  /** Whether to read all available replies before sending. Callers that are answered together then send together. */
+  /** Whether to read all available replies before sending. The callers' next requests then share a batch. */
   readonly readsFirst: boolean
   /** The maximum size of a call. Default: the script's maximum. */
   readonly size?: CallSize
@@ -45,7 +45,7 @@ const PROBE_MS = 25
 /** If the client isn't ready, the batcher checks again after this time. */
 const READY_MS = 10
 
-/** Fewer ops than this aren't divided, because one call is cheaper than two. */
+/** Fewer ops than this aren't divided between two calls, because one call is cheaper. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
@@ -105,16 +105,16 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** The values of `place` that no call in flight has. */
+  /** The values of `place` that no call in flight is using. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
   #answeredAtMs = Number.NEGATIVE_INFINITY
-  /** When the current time without answers began. `Infinity` if no call is in flight. */
+  /** When the current period without answers began. `Infinity` if no call is in flight. */
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** A timer that runs while Redis doesn't answer or the client isn't ready. When it fires, the next op is sent. */
+  /** A timer that runs while Redis isn't answering or the client isn't ready. When it fires, the next op is sent. */
   #pause: Timer | undefined
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
@@ -154,7 +154,7 @@ class Batcher implements Receiver {
 
   readonly #sendDue = (): void => {
     this.#isScheduled = false
-    // A client that isn't ready would queue the call, and send it after its requests have timed out.
+    // A client that isn't ready would queue the call, and send it after the call's requests have timed out.
     if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
     while (this.#isDue()) {
       const batch = this.#queue.take(this.#maxWeight(), performance.now())
@@ -243,7 +243,7 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis starts a call when it has answered the previous one. Long times include the network, so they have less weight.
+    // Redis starts a call when it has answered the previous one. Longer times include network delays, and count less.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)
@@ -278,7 +278,7 @@ function isAbandoned({ ops }: Batch): boolean {
   return ops.every((pending) => pending.isAbandoned)
 }
 
-/** Also resolves calls that timed out, because they may have been charged. */
+/** Also resolves calls that have timed out, because they may have been charged. */
 function settle(calls: readonly Call[], result: Result): void {
   const outcomes = result instanceof Error ? undefined : [result]
   for (let position = 0; position < calls.length; position++) {

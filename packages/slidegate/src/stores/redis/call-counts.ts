@@ -8,11 +8,13 @@ const OPS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 /** Counts of calls since the store was created. Contains no keys. */
 export interface RedisStoreStats {
-  /** Number of calls sent to Redis, each with one or more requests. On a Cluster, counts the calls to all servers. */
+  /** Number of calls sent to Redis, each with one or more requests. On a Cluster, includes the calls to all servers. */
   readonly calls: number
   /** Calls that failed as a whole. A call whose reply never arrives isn't counted. */
   readonly failedCalls: number
-  /** How often the script was loaded. Happens at the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
+  /**
+   * How often the script was loaded. That happens on the first call, and after a restart, failover or `SCRIPT FLUSH`.
+   */
   readonly scriptLoads: number
   /** Response times of calls in milliseconds. Includes calls whose requests had all timed out. */
   readonly callMs: HistogramCounts

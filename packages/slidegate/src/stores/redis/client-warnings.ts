@@ -11,7 +11,7 @@ export function warnOfClient(client: RedisClient): void {
   if (harms.length === 0) return
   warned.add(client)
   process.emitWarning(
-    'The Redis client of redisStore has harmful settings. See docs/production.md#client-settings.',
+    'The Redis client for redisStore has harmful settings. See docs/production.md#client-settings.',
     { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail: harms.join('\n') },
   )
 }
@@ -19,7 +19,7 @@ export function warnOfClient(client: RedisClient): void {
 interface Shown {
   readonly isCluster?: boolean
   readonly options?: Settings
-  /** Set by a node-redis Cluster. */
+  /** Set by a node-redis Cluster client. */
   readonly _options?: { readonly defaults?: Settings; readonly keyPrefix?: string }
 }
 
@@ -42,7 +42,7 @@ interface Settings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-/** Describes a harmful setting and its effect. False if the client doesn't have that setting. */
+/** Describes a harmful setting and its effect. False if the client's setting is harmless. */
 type Harm = string | false
 
 function harmsOf(client: RedisClient): readonly Harm[] {
@@ -68,7 +68,7 @@ function ioredis({ maxRetriesPerRequest, retryStrategy, role }: Settings): reado
 
 const REPLICA = 'a replica rejects writes, and the limiter writes for each admitted request.'
 
-/** Maximum time for redirections of a command. The client's defaults give 1.6 s. */
+/** Maximum time for redirecting a command. With the client's defaults, it is 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
 function ioredisCluster(options: Settings): readonly Harm[] {
@@ -80,8 +80,8 @@ function ioredisCluster(options: Settings): readonly Harm[] {
     typeof options.clusterRetryStrategy !== 'function' &&
       "clusterRetryStrategy isn't a function: the client closes permanently if it can't reach any server. Remove the option.",
     maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS &&
-      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: commands are redirected for that long if slots have no ` +
-        'server, and are charged after their requests have timed out. Use the defaults for both.',
+      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: while a slot has no server, commands are redirected ` +
+        'repeatedly, and are charged after their requests have timed out. Use the default number and delays.',
     isPipelined &&
       shardedSubscribers === undefined &&
       'enableAutoPipelining is true: iovalkey sends scripts to the wrong servers of a Cluster, which reject them. ' +
@@ -97,7 +97,7 @@ function nodeRedis({ readonly, socket = {} }: Settings): readonly Harm[] {
       "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Remove the option, or set a function.",
     socketTimeout > 0 &&
       reconnectStrategy === undefined &&
-      'socket.socketTimeout is set without socket.reconnectStrategy: by default the client closes permanently after this time without ' +
+      'socket.socketTimeout is set without socket.reconnectStrategy: by default, the client closes permanently after this time without ' +
         'traffic. Set a reconnectStrategy.',
     readonly === true && `readonly is true: ${REPLICA} Remove the option.`,
   ]
@@ -107,6 +107,6 @@ function nodeRedis({ readonly, socket = {} }: Settings): readonly Harm[] {
 function braces(keyPrefix = ''): Harm {
   return (
     /\{[^}]+\}/.test(keyPrefix) &&
-    'keyPrefix has braces: all keys of the limiter are in one slot, on one server. Remove the braces.'
+    'keyPrefix has braces: all keys for the limiter are in one slot, on one server. Remove the braces.'
   )
 }

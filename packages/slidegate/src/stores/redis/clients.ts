@@ -35,11 +35,11 @@ export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
   /** Whether the client routes commands to the servers of a Cluster. Default: false. */
   readonly isCluster?: boolean
-  /** Whether the client resends commands whose reply was lost. Each is charged once. Default: false. */
+  /** Whether the client resends commands whose reply was lost. Such a command is charged only once. Default: false. */
   readonly resends?: boolean
 }
 
-/** A client of any supported package, recognized by its methods. */
+/** A client from any supported package, recognized by its methods. */
 export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
 
 /** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script. The first `keys` words are keys. */
@@ -52,7 +52,7 @@ export type Send = (
 
 /** A client that you pass, or the store's own client and its replacements. */
 export interface Connection extends StoreConnection {
-  /** Whether the client is connected to a Cluster. If so, the keys of a call must be in one slot. */
+  /** Whether the client is connected to a Cluster. If so, all keys in a call must be in one slot. */
   readonly isCluster: boolean
   /** Whether the client resends a command whose reply was lost. */
   readonly resends: boolean
@@ -71,7 +71,7 @@ export function connectionOf(client: RedisClient): Connection {
   const dialect = dialectOf(client)
   if (dialect === undefined) {
     throw invalidOption(
-      `the Redis client is ${show(client)}; pass a URL, a client of ioredis, iovalkey, node-redis or Valkey GLIDE, or { command(words) }`,
+      `the Redis client is ${show(client)}; pass a URL, an ioredis, iovalkey, node-redis or Valkey GLIDE client, or { command(words) }`,
       client,
     )
   }
@@ -147,7 +147,7 @@ interface Emitter {
   on?(event: string | symbol, listener: (error: unknown) => void): unknown
 }
 
-/** The last error of each client since it connected. */
+/** Each client's last error since it connected. */
 const lastErrors = new WeakMap<object, Error | undefined>()
 
 /** Records a client's errors. The client still throws errors that nothing else handles. */

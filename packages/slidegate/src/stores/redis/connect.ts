@@ -1,4 +1,4 @@
-// The store's own connection, created from URLs. It reconnects, and replaces a client that stops answering.
+// The store's own connection, created from URLs. It reconnects, and replaces a client that stops getting answers.
 
 import {
   type Diagnosis,
@@ -23,10 +23,10 @@ const SILENT_MS = 2000
 const MOST_NAMED = 3
 
 /**
- * Connects with node-redis or ioredis. Its client reconnects, but never queues or resends commands.
+ * Connects with node-redis or ioredis. The client reconnects, but never queues or resends commands.
  *
  * For one server, it connects immediately, but doesn't keep the process alive before its first use. For a
- * Cluster, it connects on first use, because the client would keep the process alive.
+ * Cluster, it connects on first use, because a Cluster client would keep the process alive.
  */
 export class OwnConnection implements Connection {
   readonly isCluster: boolean
@@ -41,10 +41,10 @@ export class OwnConnection implements Connection {
   #inUse: OwnClient | undefined
   /** Pending until the script is loaded or the connection has failed. */
   #connecting: Start | undefined
-  /** Pending until the first request was answered or the connection has failed. */
+  /** Pending until the first request has been answered or the connection has failed. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether the client stopped trying to connect, because it wasn't used. */
+  /** Whether the client has stopped trying to connect, because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
@@ -174,7 +174,7 @@ export class OwnConnection implements Connection {
     const before = this.#inUse
     this.#inUse = own
     if (before === undefined) return
-    // Other servers of a Cluster may still answer commands of the previous client.
+    // In a Cluster, other servers may still answer commands from the previous client.
     const close = () => {
       if (this.#open.delete(before)) before.close()
     }
@@ -214,7 +214,7 @@ export class OwnConnection implements Connection {
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#inUse === undefined) {
-      throw noConnection(this.server, this.#lastError ?? new Error('connecting takes too long'))
+      throw noConnection(this.server, this.#lastError ?? new Error('connecting is taking too long'))
     }
     return this.#inUse
   }
@@ -225,7 +225,7 @@ function found(make: MakeClient | undefined): MakeClient {
   throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
-/** Half of the delay is random. Otherwise, all processes would reconnect together. */
+/** Half of the delay is random. Otherwise, all processes would reconnect at the same time. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)

@@ -4,7 +4,7 @@ import { dialectOf, type Send } from './clients.ts'
 import type { Servers } from './url.ts'
 
 export interface OwnSettings extends Servers {
-  /** Milliseconds until the next connection attempt. If it returns `undefined`, the client stops trying. */
+  /** Returns the milliseconds until the next connection attempt, or `undefined` to stop trying. */
   backoffMs(attempts: number): number | undefined
   onError(error: unknown): void
 }
@@ -13,14 +13,14 @@ export interface OwnClient {
   readonly send: Send
   /** Resolves when the client is connected. Rejects when it is closed or stops trying. */
   readonly connected: Promise<unknown>
-  /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
+  /** Keeps the process alive from now on. Before this, a client for one server doesn't. */
   hold(): void
   close(): void
 }
 
 const CONNECT_TIMEOUT_MS = 1000
 
-/** An idle connection gets a ping after this time. */
+/** How often a connection is pinged. */
 const PING_INTERVAL_MS = 2000
 
 /** Must be longer than the ping interval. */
@@ -86,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // Interval for querying other nodes for the replacement of an unreachable node. The default is 5 s.
+      // How often to ask other nodes which node has replaced an unreachable one. The default is 5 s.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
@@ -131,7 +131,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       socketTimeout: SILENT_TIMEOUT_MS,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
-      // With a higher value, a command would never be answered if its connection is lost.
+      // With a higher value, a command whose connection is lost would never be answered.
       maxRetriesPerRequest: 0,
       disableClientInfo: true,
     }
@@ -140,11 +140,11 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       ? new ioredis.Cluster(
           addresses.map(({ host, port }) => ({ host, port })),
           {
-            // Without a queue, commands sent before a node's first connection would be rejected.
+            // Connects to nodes in advance. Without a queue, a node's commands would be rejected until it is connected.
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // Otherwise, the client would resend commands after their connection closed.
+            // Otherwise, the client would resend commands whose connection has closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },

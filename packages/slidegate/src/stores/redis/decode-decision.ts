@@ -1,8 +1,9 @@
 // Reads a decision, and computes the times that the script omits.
 //
-// For buckets, fixed windows and sliding counters, the script returns the state before the op. The functions of the
-// memory store then compute units and times. For sliding windows and logs of entries, it returns the units used, and
-// the times only if a request was denied or the log has leases. For an approximate `distinct`, it always returns both.
+// For buckets, fixed windows and sliding counters, the script returns the state before the op. The memory store's
+// functions then compute units and times. For sliding windows and logs of entries, it returns the units used, and the
+// times only if a request was denied or the log has leases. For an approximate `distinct` limit, it always returns
+// both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -25,13 +26,13 @@ import type { Request } from './encode.ts'
 
 export type DecisionRequest = Pick<Request, 'count'> & { readonly op: Extract<Op, RequestOp> }
 
-/** Returns the next integer of the reply. */
+/** Returns the next integer in the reply. */
 type Next = () => number
 
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** Marks extra numbers. The first integer is then this constant minus the number of admitted requests. */
+/** Shows that extra numbers follow. The first integer is then this constant minus the number of admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
@@ -76,7 +77,7 @@ export function decisionOf(
   }
 }
 
-/** Objects that are reused for each op. There may be more than the current op has logs. */
+/** Objects that are reused for each op. An op may have fewer logs than there are objects. */
 const pool: ReadLog[] = []
 
 function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next): readonly ReadLog[] {
@@ -136,7 +137,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
     for (let i = 0; i < serves.length; i++) {
       const limit = first + serves[i]!
       setUsed(limits, limit, used[i]!)
-      // The newest charge is in the current step of the window.
+      // The newest charge is in the window's current step.
       if (!isTimed) setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
     }
     return
@@ -147,7 +148,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
   answerOf(read, state, nowMs, asked, limits)
 }
 
-/** Reads the extra numbers of a decision. `againMs` is the time of a repeated request, relative to the clock. */
+/** Reads a decision's extra numbers. `againMs` is the original time of a repeated request, relative to the clock. */
 function extrasOf(parts: readonly Part[], next: Next) {
   const [againMs, repeats, byOpMs] = [next(), next(), next()]
   return { againMs, repeats, byOpMs, blocked: parts.map(({ set }) => (hasBan(set) ? next() : 0)) }

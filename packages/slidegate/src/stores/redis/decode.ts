@@ -21,10 +21,10 @@ import type { Request } from './encode.ts'
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The reply to a call that arrived after a later call with the same place. */
+/** The reply to a call that arrived after a later call with the same `place`. */
 const STALE = -1
 
-/** Returns the outcomes of requests, in order. If only some ops failed, they have an error instead. */
+/** Returns the requests' outcomes, in order. If an op's state was unreadable, there is an error in its place. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
@@ -57,7 +57,7 @@ class ScriptReply implements Reply {
     this.#place = 0
     this.#serverMs = this.#next()
     if (this.#serverMs === STALE)
-      throw new StoreUnavailableError('timeout', 'a call reached Redis after all of its requests timed out')
+      throw new StoreUnavailableError('timeout', 'a call reached Redis after all its requests had timed out')
   }
 
   /** Releases the last request, which would otherwise keep its caller's async context alive. */
@@ -136,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** Reads the override in force of each part. `stored` has the first line of each stored override. */
+/** Reads the override in force for each part. `stored` has the first line of each stored override. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>
@@ -168,7 +168,9 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** Reads the name, units and time of each entry. If units are stored separately, all but the first have a name like `id 2`. */
+/**
+ * Reads each entry's name, units and time. An entry whose units are stored separately has more items, such as `id 2`.
+ */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty Lua table becomes an empty object.

@@ -1,4 +1,4 @@
-// Writes the script's arguments: see driver.lua, and the .lua file of each kind for the words (arguments) of its logs.
+// Writes the script's arguments: see driver.lua. For the words (arguments) of a log, see the .lua file of its kind.
 
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { declaredName, mostOf } from '../../limits/override.ts'
@@ -15,7 +15,9 @@ export interface Request {
   readonly count: number
 }
 
-/** Appends the script's arguments. Adjacent ops that differ only in keys, ids, cost and count share their words. */
+/**
+ * Appends the script's arguments. Adjacent ops that differ only in keys, ids, cost and count share their other words.
+ */
 export function encode(requests: readonly Request[], words: string[]): void {
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs } = requests[first]!
@@ -28,7 +30,7 @@ export function encode(requests: readonly Request[], words: string[]): void {
     if (unusual !== undefined) words.push(...unusual.words)
     let end = first + 1
     while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
-    // In most calls, each op is a single request of cost 1.
+    // In most calls, each op is a single request with a cost of 1, and no groups are needed.
     const isPlain = unusual === undefined && end - first === requests.length
     if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
       encodeGroups(requests, first, end, words)
@@ -68,7 +70,7 @@ function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   return own.options === unusual.options && own.words.every((word, i) => word === unusual.words[i])
 }
 
-/** The units of a request. 1 if the op isn't a decision. */
+/** The units that a request costs, or 1 if the op isn't a decision. */
 function costOf(op: Op): number {
   return kindOf(op).encode === undefined ? 1 : unitsOf(op)
 }
@@ -78,7 +80,7 @@ interface Unusual {
   readonly words: readonly string[]
 }
 
-/** The options of an op and their words. `undefined` for a usual op. */
+/** The op's options and their words, or `undefined` for a usual op. */
 function unusualWords(op: Op): Unusual | undefined {
   if (isUsual(op)) return undefined
   const kind = kindOf(op)
@@ -95,14 +97,14 @@ function unusualWords(op: Op): Unusual | undefined {
   return { options, words }
 }
 
-/** The tags of the kinds, in the order of their numbers, which start at 1. */
+/** The kinds' tags, in the order of the kinds' numbers, which start at 1. */
 const KINDS = 'wtfczxeb'
-/** The offset of the first limit in a log's words. Indexed by kind number minus one. */
+/** The offset of the first limit in a log's words, by kind number minus 1. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
-/** The script's number for the entries of reservations: see entry-window.lua. */
+/** The script's number for reservation entries: see entry-window.lua. */
 const RESERVATION = 4
 
-/** A log's code is its kind's number plus these flags and multiples. */
+/** A log's code is its kind's number, plus flags, plus multiples of the `PER_` values. See driver.lua. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
@@ -116,7 +118,7 @@ const NO_LOGS: readonly string[] = ['0']
 
 type PartSet = Pick<Part, 'set'>
 
-/** By an op's first set: the words that were last written for such an op. */
+/** The words that were last written, by the first set in their op. */
 const known = new WeakMap<LimitSet, { parts: readonly PartSet[]; words: readonly string[] }>()
 
 function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
@@ -169,7 +171,7 @@ function numberOf({ kind }: Log): number {
   return KINDS.indexOf(kind.tag) + 1
 }
 
-/** The names of limits, their places, and the maximum for an override: see override.lua. */
+/** The limits' names and places, and the maximums for overrides: see override.lua. */
 function namesIn({ limits }: LimitSet, log: Log, place: number): string {
   const width = log.kind.tag === 'w' ? 2 : 1
   const number = numberOf(log)

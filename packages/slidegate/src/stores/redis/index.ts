@@ -1,4 +1,4 @@
-// The store in Redis: slidegate/redis.
+// A store in Redis: slidegate/redis.
 
 import { checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
@@ -20,7 +20,7 @@ export type { UrlOptions } from './url.ts'
 
 /** Where keys are stored. Values out of range are rejected with `invalid_option`. */
 export interface RedisStoreOptions {
-  /** Prefix of all keys: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
+  /** Prefix for all keys: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
   /**
    * Number of buckets for the keys, a power of two from 1 to 1024. Default: 64.
@@ -29,7 +29,9 @@ export interface RedisStoreOptions {
    * larger batches. All stores that share keys need the same number.
    */
   readonly buckets?: number
-  /** Returns epoch milliseconds, for tests and replay. Replaces the server's clock. TTLs are at least 10 minutes. */
+  /**
+   * Returns epoch milliseconds, for tests and replay. Replaces the server's clock. TTLs are then at least 10 minutes.
+   */
   readonly clock?: Clock
 }
 
@@ -38,8 +40,8 @@ export interface RedisStore extends Store {
   /**
    * Connects, and resolves when the first answer arrives.
    *
-   * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline of the
-   * first requests starts once the store is connected.
+   * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline
+   * for the first requests starts when the store is connected.
    */
   ready(): Promise<void>
   /** Counts of calls since the store was created. Contains no keys. */
@@ -76,7 +78,7 @@ export function redisStore(
   const connection = own ?? connectionOf(client as RedisClient)
   if (own === undefined) warnOfClient(client as RedisClient)
   const { isCluster } = connection
-  // On a Cluster, the keys of a call must be in one slot, so each bucket has its own batches.
+  // On a Cluster, all keys in a call must be in one slot, so each bucket has its own batches.
   const transports = Array.from(
     { length: isCluster ? buckets : 1 },
     () => new ScriptTransport(connection, keysOf),
@@ -88,7 +90,7 @@ export function redisStore(
   return {
     connection,
     failurePolicy,
-    // A single server is up or down as a whole, and one call reaches all keys.
+    // A single server is up or down as a whole, and one call can reach all of its keys.
     ...(isCluster && { shardOf }),
     isOverloaded: batched.isOverloaded,
     apply(ops, call) {

@@ -15,16 +15,16 @@ export interface Keyspace {
   receiptKey(op: Op | undefined, place: number): string
 }
 
-/** The keys of a bucket share a slot, so one script reaches them all. */
+/** A bucket's keys are all in one slot, so a script can reach them. */
 export function keyspace(prefix: string, buckets: number): Keyspace {
   // Braces aren't allowed, because Redis would use them instead of those around the tag.
   const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(prefix)
-  checkThat(isPrefix, 'the prefix', prefix, '1 to 128 of A-Z a-z 0-9 . _ : -')
+  checkThat(isPrefix, 'the prefix', prefix, '1 to 128 characters from A-Z a-z 0-9 . _ : -')
   const isPower = typeof buckets === 'number' && Number.isInteger(Math.log2(buckets))
   checkThat(isPower && buckets >= 1 && buckets <= 1024, 'buckets', buckets, 'a power of two from 1 to 1024')
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
-  // A service may receive the bucket number of a store with more buckets.
+  // A service may receive a bucket number that was meant for a store with more buckets.
   const bucketIn = (op: Op) => ('bucket' in op ? op.bucket % buckets : bucketOf(op.parts[0]!.key, buckets))
 
   return {

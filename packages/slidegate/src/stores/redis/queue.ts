@@ -18,19 +18,21 @@ export interface CallSize {
   readonly requests: number
 }
 
-/** The script's maximum. With more requests per call for a busy key, Redis and this process would take turns. */
+/**
+ * The script's maximum. With more requests per call for a busy key, Redis and this process would wait for each other.
+ */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
-/** Maximum number of requests waiting in all queues of a store. Further requests are rejected. */
+/** Maximum number of requests waiting in all of a store's queues together. Further requests are rejected. */
 const MAX_WAITING = 65_536
 
 /** One key may use up to this share of the remaining capacity. */
 const SHARE = 1 / 4
 
-/** To fill a call, up to this many ops are examined per op that fits. */
+/** Maximum ops examined to fill a call, as a multiple of the call's size. */
 const LOOKS = 4
 
-/** The size of all hash tables of a store together, and the minimum per queue. */
+/** The places in all of a store's hash tables together, and the minimum per queue. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -57,7 +59,7 @@ export class PendingOp implements Request {
   readonly mayRemove: boolean
   calls: Call[]
   isOpen: boolean
-  /** False while it is held back. */
+  /** False while the op is held back. */
   isQueued = false
   next: PendingOp | undefined
 
@@ -96,7 +98,7 @@ class KeyQueue {
   queuedWeight = 0
   /** The number of the last call that skipped one of the queue's ops. */
   skippedBy = 0
-  /** When ops of the key last filled the key's share of a call. */
+  /** When the key's waiting ops last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
 
   constructor(place: number, next: KeyQueue | undefined) {
@@ -122,7 +124,7 @@ export interface Batch {
 
 /**
  * Queues ops in order of arrival. A key can fill at most half of a call. Its other ops are held back, so that a flood
- * on one key doesn't delay others.
+ * of requests for one key doesn't delay other keys.
  *
  * Uses linked lists and its own hash table, because an array or a Map that fills and empties at this rate retains garbage.
  */
@@ -160,7 +162,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     ofKey.requests++
-    // If the request joined an earlier op, it would overtake the last one.
+    // Joins only the last op. In an earlier one, the request would overtake it.
     if (last?.isOpen && last.calls.length < this.#size.requests && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) ofKey.queuedRequests++
@@ -210,12 +212,12 @@ export class Queue {
     return batch
   }
 
-  /** Keeps requests that timed out from piling up in an outage. */
+  /** Keeps requests that have timed out from piling up during an outage. */
   dropAbandoned(nowMs: number): void {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether the op's keys fill their share of a call. Also true if they filled it at any time since `sinceMs`. */
+  /** Whether the op's keys fill their share of a call. Also true if they have filled it at any time since `sinceMs`. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
     return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
@@ -332,16 +334,16 @@ function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
   return op.parts[0]!.key === key && op.parts[0]!.set === set
 }
 
-/** Writing this many units as entries takes as long as a usual op. */
+/** Writing this many units as entries takes as long as a typical op. */
 const UNITS_PER_OP = 100
 
-/** An op with up to this many logs takes as long as a usual op. */
+/** An op with up to this many logs takes as long as a typical op. */
 const LOGS_PER_OP = 4
 
-/** How long an op takes, relative to a usual op. At most {@link MAX_WEIGHT}. */
+/** How long an op takes, relative to a typical op. At most {@link MAX_WEIGHT}. */
 function weightOf(op: Op): number {
   const { work } = kindOf(op)
-  // An explain searches for each time that it reports, and a page has hundreds of overrides.
+  // An `explain` op searches for each time that it reports, and a page has hundreds of overrides.
   let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
   if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
   let logs = 0

@@ -1,4 +1,4 @@
-// Sends a batch of ops as one call of the script, and decodes the reply.
+// Sends a batch of ops in one call to the script, and decodes the reply.
 
 import type { StoreUnavailableError } from '../../errors.ts'
 import type { Receiver, Result, Transport } from './batcher.ts'
@@ -19,13 +19,13 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** A Redis key that stores the script's last answer to calls with one `place`. */
+/** A Redis key that stores the script's last answer to the calls with one `place`. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
 }
 
-/** Sends calls to one server. A Cluster has one transport per bucket. */
+/** Sends calls to one server. For a Cluster, there is one transport per bucket. */
 export class ScriptTransport implements Transport {
   /** False until the script is known to be loaded. Until then, concurrent calls may be reordered. */
   isOrdered = false
@@ -53,7 +53,7 @@ export class ScriptTransport implements Transport {
 
   send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    // While a slot moves, its keys are on two servers, and calls with several keys (or a receipt) fail.
+    // While a slot is moving, its keys are on two servers, and calls with several keys (or a receipt) fail.
     const isDivisible = isCluster && (resends || batch.ops.length > 1)
     if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
       this.#sendSingly(batch, receiver)
@@ -94,7 +94,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /** The slot may be moving. If the client resends commands, requests only time out; others report a failure. */
+  /** The slot may be moving. A client that resends commands doesn't report that: requests just time out. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -106,7 +106,7 @@ export class ScriptTransport implements Transport {
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  /** Sends ops individually. While a slot moves, each of its keys is on one of two servers. */
+  /** Sends ops individually. While a slot is moving, each of its keys is on one of two servers. */
   #sendSingly(batch: Batch, receiver: Receiver): void {
     const results = batch.ops.map(async (request): Promise<Result> => {
       const words: string[] = []
@@ -130,7 +130,7 @@ export class ScriptTransport implements Transport {
    * flight have the same place. If a call arrives after a later one with the same place, it isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
-    // On a Cluster, all calls of a transport have the same slot, and the receipt must be in that slot, too.
+    // On a Cluster, all of a transport's calls use the same slot, and the receipt must be in that slot, too.
     this.#receipts[place] ??= {
       key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
       renewedAtMs: Number.NEGATIVE_INFINITY,
@@ -163,7 +163,7 @@ function loadAndRun(connection: Connection, send: Send, keys: number, words: str
   return send('EVAL', SCRIPT, keys, words)
 }
 
-// Valkey GLIDE rewrites the server's message to the second form.
+// Valkey GLIDE changes the server's message to the second form.
 const NO_SCRIPT = /^NOSCRIPT|\bNoScriptError\b/
 const TRY_AGAIN = /TRYAGAIN|TryAgain/
 

@@ -88,12 +88,12 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw refused('has an invalid % in its user or password')
+    throw refused('has an invalid % in its user name or password')
   }
 }
 
 function refused(why: string): SlidegateError {
   return invalidOption(
-    `the url of redisStore ${why}; it must be redis://, rediss://, valkey:// or valkeys://[user:password@]host[:port][/database]`,
+    `the url for redisStore ${why}; it must be redis://, rediss://, valkey:// or valkeys://[user:password@]host[:port][/database]`,
   )
 }

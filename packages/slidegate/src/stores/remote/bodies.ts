@@ -14,15 +14,15 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Increment this number with each change that the other side could misread. */
+/** Increment this number for each change that the other side could misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024
 
-/** Maximum characters of a body, without its last op. */
+/** Maximum characters in a body, not counting its last op. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** Maximum limits in the sets of a body: 16 keys with 64 limits, and room for bans and reservations. */
+/** Maximum limits in a body's sets: 16 keys with 64 limits each, plus bans and reservations. */
 const MAX_DECLARED = 1280
 
 /** Writes ops into as few bodies as possible. An op that is too large for any body is sent alone and rejected. */
@@ -49,7 +49,7 @@ export class Body {
     return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
   }
 
-  /** Adds an op, or returns false if the body has no room. The first op always fits. */
+  /** Adds an op, or returns false if the body has no room for it. The first op is always added. */
   add(asked: Request): boolean {
     const { op, count } = asked
     const added = new Set(op.parts.map(({ set }) => set).filter((set) => !this.#places.has(set)))
@@ -85,7 +85,7 @@ function checkVersion(value: unknown, what: 'body' | 'answer'): void {
   )
 }
 
-/** Returns ops, or an error for each invalid op. Throws the first set's error if all sets are invalid. */
+/** Returns the ops, with an error in place of each invalid op. Throws the first set's error if all sets are invalid. */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   checkVersion(value, 'body')
   const { sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
@@ -113,11 +113,11 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 
 const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 
-/** The bounds of one body. If a bound is exceeded, the remaining sets or ops are rejected unread. */
+/** Bounds for one body. If a bound is exceeded, the remaining sets or ops are rejected unread. */
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
-  /** Errors that contain their position. An op with an invalid set gets the error of that set. */
+  /** Errors whose messages already contain a position. An op with an invalid set gets that set's error. */
   readonly #placed = new Set<unknown>()
 
   tried<Value>(place: string, read: () => Value): Value | Error {
@@ -133,7 +133,7 @@ class Budget {
     }
   }
 
-  /** Starts to read ops. An op can still be decided if its sets were read before a bound was exceeded. */
+  /** Call this before reading ops. An op can still be decided if its sets were read before a bound was exceeded. */
   readOps(): void {
     this.#usedUp = undefined
   }

@@ -20,16 +20,16 @@ export interface Address {
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
-/** Timeout of a call. Requests time out sooner. Their charges are refunded if a late answer arrives. */
+/** Timeout for a call. Its requests time out sooner. If an answer still arrives, their charges are refunded. */
 const LOST_MS = 10_000
 
-/** Maximum bytes of an answer. No valid answer is that long. */
+/** Maximum bytes in an answer. No valid answer is that long. */
 const MAX_ANSWER = 2 ** 25
 
 const MAX_PROBLEM = 2 ** 16
 
 /**
- * Sends ops by HTTP. Never resends a call, because it may have been charged.
+ * Sends ops over HTTP. Never resends a call, because it may have been charged.
  *
  * @param underWay receives the calls in flight, for `close`
  * @param start the store's startup, which the first answer ends
@@ -53,7 +53,7 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
         },
         body: text,
         signal: ending.signal,
-        // The target of a redirect must not receive the token. (Workers don't support `error`.)
+        // The target of a redirect must not receive the token. (Workers don't support `redirect: 'error'`.)
         redirect: 'manual',
       })
       if (response.status !== 200) throw await problemIn(response, service)

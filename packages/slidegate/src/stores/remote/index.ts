@@ -90,7 +90,7 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
   return fetch
 }
 
-/** Rejects an undefined token. It may come from a missing environment variable. */
+/** Rejects an undefined token, which may come from a missing environment variable. */
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options
@@ -99,7 +99,7 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
   return () => checked
 }
 
-/** Checks the token, because errors of `fetch` would contain it. */
+/** Checks the token. Otherwise, an error from `fetch` would contain an invalid one. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
   throw invalidOption(`the token is of type ${typeof token}; it must be a string of printable characters`)

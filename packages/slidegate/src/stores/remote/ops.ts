@@ -17,7 +17,7 @@ import { type Fields, fieldsIn, fitting, flag, integer, list, listIn, text, whol
 
 const MAX_PARTS = 16
 
-/** Maximum requests of an op. A lease has up to 2^20, and many leases can be merged into one op. */
+/** Maximum requests in an op. A lease has up to 2^20 requests, and many leases can be merged into one op. */
 const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
@@ -31,7 +31,7 @@ const stored = text(isStored, 'text in its stored form')
 const place = text((value) => value === '' || isStored(value), 'text in its stored form')
 const time = integer(0, MAX_WINDOW_MS)
 const upTo = (most: number) =>
-  text((value) => value.length <= most && value.isWellFormed(), `${most} characters at most`)
+  text((value) => value.length <= most && value.isWellFormed(), `at most ${most} characters`)
 type ReadField = (value: unknown, what: string, parts: readonly Part[]) => unknown
 
 const READERS: Readonly<Record<FieldKind, ReadField>> = {
@@ -88,12 +88,12 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
 function readParts(value: unknown, sets: readonly (LimitSet | Error)[], isPage: boolean): readonly Part[] {
   const parts = listIn(value, 'parts', 1, MAX_PARTS).map((each): Part => {
     const [at, key] = listIn(each, 'a part', 2)
-    const set = sets[integer(0, sets.length - 1)(at, 'the set of a part')]!
+    const set = sets[integer(0, sets.length - 1)(at, "a part's set")]!
     if (set instanceof Error) throw set
     if (set.logs.length === 0 && !set.isOverridable) {
-      throw invalidOption('the set of a part has no limits and no additions; add at least one', value)
+      throw invalidOption("a part's set has no limits and no additions; add at least one", value)
     }
-    return { key: (isPage ? place : stored)(key, 'the key of a part'), set }
+    return { key: (isPage ? place : stored)(key, "a part's key"), set }
   })
   if (new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
     throw invalidOption('two parts have the same key; each part needs a different one', value)
@@ -112,10 +112,10 @@ function checkSets(op: Op): void {
   const { rule, ruleMs, blockMs, reservation, charged } = op as SomeFields
   const check = (isNeeded: boolean, what: string, has: (set: LimitSet) => boolean) => {
     const lacks = isNeeded && !parts.every(({ set }) => has(set))
-    if (lacks) throw invalidOption(`each set of ${show(type)} needs ${what}`)
+    if (lacks) throw invalidOption(`each set for ${show(type)} needs ${what}`)
   }
   check(counts === true, 'limits', ({ limits }) => limits.length > 0)
-  // Without overrides, a key can only be unblocked.
+  // In a set that isn't overridable, a key can only be unblocked.
   const isUnblock = rule === undefined && blockMs === 0
   const isOverride = keys === 'index' || (keys === 'andIndex' && !isUnblock)
   check(isOverride, 'isOverridable', ({ isOverridable }) => isOverridable)
@@ -130,7 +130,7 @@ function checkSets(op: Op): void {
   )
   const isRuled = (rule === undefined) === (ruleMs === undefined)
   checkThat(isRuled, 'ruleMs', ruleMs, 'set if and only if there is a rule')
-  // Stores don't check this.
+  // Stores don't check `charged`.
   const isWrong = logsOf(parts).some(({ role }, i) => charged?.[i] && role !== 'count')
   checkThat(!isWrong, 'charged', true, "false for a log that requests aren't charged to")
 }
@@ -145,19 +145,19 @@ function checkNames(op: Op): void {
   checkThat(isRight, 'requestId', requestId, 'set if and only if limits keep entries')
 }
 
-/** A request to a distinct-value limit has one key and costs one unit. */
+/** A request for a distinct-value limit has one key and costs one unit. */
 function checkValues(op: Op): void {
   const { parts } = op
   if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return
   checkThat(parts.length === 1, 'parts', parts, 'an array of 1 if a limit counts values')
   if ('actual' in op) throw invalidOption("a limit that counts values doesn't support reservations")
   const { cost = 1, units = cost } = op as SomeFields
-  checkThat(units === 1 || !kindOf(op).counts, 'a number of units', units, '1 if a limit counts values')
+  checkThat(units === 1 || !kindOf(op).counts, 'the number of units', units, '1 if a limit counts values')
 }
 
 function checkNumbers(op: Op): void {
   const { count = 1, charges = 1, requestId, reservation } = op as SomeFields
-  // Each counted request would write the same entry.
+  // If there were several requests, each would write the same entry.
   const isNamed = requestId !== undefined || reservation !== undefined
   checkThat(count === 1 || !isNamed, 'count', count, '1 if a request has an id or a reservation')
   const most = charges > 1 ? mostCharges(op.parts) : 1

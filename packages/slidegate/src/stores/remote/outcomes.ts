@@ -1,4 +1,4 @@
-// Outcomes as JSON. As a time, `null` means infinity. In lists, it means undefined.
+// Outcomes as JSON. A number that is `null` means infinity. Any other `null` means undefined.
 
 import {
   checkThat,
@@ -91,7 +91,7 @@ const page = shape('the outcome', {
   buckets: integer(1, 1024),
 })
 
-/** Reads a charge per part. In a service, the source of a charge is always the store. */
+/** Reads a charge per part. In a service, a charge's source is always the store. */
 export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
   return (value, what) =>
     listIn(value, what, parts.length).map((each, i) => {

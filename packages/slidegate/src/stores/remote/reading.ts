@@ -5,7 +5,7 @@ import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../.
 /** Reads a value. `what` is the value's name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-/** Adds the position of a value to the errors of `read`. */
+/** Adds a value's position to errors from `read`. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()

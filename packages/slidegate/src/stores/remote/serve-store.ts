@@ -11,9 +11,10 @@ import { type Authorize, KnownSets, limiterOf } from './sets.ts'
 /** Options of {@link serveStore}. */
 export interface ServeStoreOptions {
   /**
-   * Timeout of the store in milliseconds, from 1 to 2^31 - 1. Default: 40.
+   * Timeout for the store in milliseconds, from 1 to 2^31 - 1. Default: 40.
    *
-   * Set it lower than the timeout of callers. All ops of a body are then answered in time, even if a part of the store is down.
+   * Set it lower than the callers' timeout. All ops in a body are then answered in time, even if part of the store is
+   * down.
    */
   readonly timeoutMs?: number
 }
@@ -22,7 +23,7 @@ export interface ServeStoreOptions {
  * Answers the parsed body of a request with an outcome or an error per op.
  *
  * Rejects with a `SlidegateError` if the body is invalid. `authorize` is called with each limiter's name, without a dimension. If
- * it throws for all names, the call rejects with its error.
+ * it throws for every name, the call rejects with the first error.
  */
 export type ServedStore = (body: unknown, authorize: Authorize) => Promise<StoreResponse>
 
@@ -34,7 +35,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store a store, or a function that always returns the same store for a limiter's name
+ * @param store a store, or a function that returns the store for a limiter name, always the same one
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(
@@ -56,7 +57,7 @@ export function serveStore(
   const resultOf = async (op: Op) => {
     try {
       const [own, ...others] = new Set(op.parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
-      if (others.length > 0) throw invalidOption(`the op ${op.type} needs limiters of one store`)
+      if (others.length > 0) throw invalidOption(`the op ${op.type} needs limiters on one store`)
       return await outcomeOf(guardedOf(own!), op)
     } catch (error) {
       return error as Error
@@ -75,7 +76,7 @@ function guard(store: Store, timeoutMs: number): Store {
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 
-/** If the lists of an op have this many entries, its next key is rejected. No log has more entries. */
+/** If an op's lists already have this many entries, its next key is rejected. No log has more entries. */
 const MAX_LISTED = 10_000
 
 async function outcomeOf(store: Store, op: Op): Promise<Outcome> {

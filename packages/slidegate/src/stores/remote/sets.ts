@@ -10,11 +10,11 @@ import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../..
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
 import { at, type Fields, fieldsIn, flag, integer, listIn, text } from './reading.ts'
 
-/** Maximum characters of cached sets. These sets take about 20 MB. */
+/** Maximum characters in all cached sets together, which take up approximately 20 MB. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
-const limiterName = text((name) => LIMITER.test(name), 'a name, perhaps with / and a dimension')
+const limiterName = text((name) => LIMITER.test(name), 'a name, or name/dimension')
 const reservationTtl = integer(MIN_WINDOW_MS, MAX_WINDOW_MS)
 
 const written = new WeakMap<LimitSet, string>()
@@ -34,7 +34,7 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** Omits the dimension from the name, because the limiter's name contains it. */
+/** Omits the dimension from the limit's name, because the limiter's name contains it. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
@@ -48,7 +48,7 @@ function writtenAddition(log: Log): object {
   return log.role === 'ban' ? { ban: banOptionsOf(log) } : { [log.role]: log.params.windows[0]! }
 }
 
-/** The number of limits and additions of a set. */
+/** The number of limits and additions in a set. */
 export function declaredIn(set: LimitSet): number {
   return set.limits.length + additionsOf(set).length
 }
@@ -64,10 +64,10 @@ export function limiterOf(name: string): string {
   return name.split('/', 1)[0]!
 }
 
-/** Throws if the caller must not use this limiter. */
+/** Throws if the caller isn't allowed to use this limiter. */
 export type Authorize = (limiter: string) => void
 
-/** A cache of the limit sets that callers sent. */
+/** A cache for the limit sets that callers have sent. */
 export class KnownSets {
   readonly #sets = new Map<string, LimitSet>()
   #characters = 0
@@ -98,7 +98,7 @@ function setOf(limiter: string, limits: unknown, additions: unknown): LimitSet {
   let set = limitSet(limiter, readLimits(limits, limiter.split('/')[1]))
   for (const log of added) {
     if (set.logs.some(({ role }) => role === log.role)) {
-      throw invalidOption(`there are two logs of ${show(log.role)}; only one is allowed`, log.role)
+      throw invalidOption(`two additions are ${show(log.role)}; only one is allowed`, log.role)
     }
     set = withLog(set, log)
   }

@@ -1,4 +1,4 @@
-// Estimates an op's work in the worst case. One unit takes Redis or the service about 4 µs.
+// Estimates an op's worst-case work. One unit takes Redis or the service approximately 4 µs.
 // Measured figures: docs/bounds.md.
 
 import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
@@ -7,17 +7,17 @@ import { entriesOf, type LimitSet, type Log } from '../../limits/limit-set.ts'
 import { refundable } from '../../limits/window-log.ts'
 import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
-/** Maximum work of a body: under 20 ms. */
+/** Maximum work in a body: less than 20 ms. */
 export const MAX_WORK: number = 2 ** 12
 
-/** The work of finding the windows of a calendar, once per body. */
+/** The work of finding a calendar's windows, once per body. */
 const CALENDAR = 60
 /** The work of rejecting an op or a set. */
 export const REFUSAL = 16
 
 /** The work of reading or writing a log of any size. */
 const LOG = 2
-/** The work of the script per op, in addition to its logs. */
+/** The script's work per op, in addition to the work for the op's logs. */
 const GENERAL = 4
 const WINDOW_LOG = 4
 
@@ -32,7 +32,7 @@ const LIST = 1300
 const LIST_OF_STREAM = 2000
 /** The work of searching a log of 65,536 records eleven times, per limit. */
 const EXPLAIN = 45
-/** The work of reading an override of 64 limits, for a key of 64 KiB. */
+/** The work of reading an override for 64 limits and a key with 64 KiB. */
 const OVERRIDE = 32
 /** The work of reading and writing an override. */
 const NEW_OVERRIDE = 80

@@ -23,37 +23,37 @@ export const SLOW_CLIENTS: readonly SlowClients[] = [
   {
     faults: SILENT_FOR_GOOD,
     clients: ['node-redis-6-set'],
-    why: 'each command restarts the `socketTimeout` of node-redis, so it never expires under traffic. `redisStore({ url })` replaces the connection; a pool avoids it',
+    why: "each command restarts node-redis's `socketTimeout`, so it never expires under traffic. `redisStore({ url })` replaces the connection; a pool uses its other connections",
     backWithinMs: Number.POSITIVE_INFINITY,
   },
   {
     faults: ['loading'],
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey'],
-    why: 'ioredis and iovalkey wait as long as Redis says it will load, up to `maxLoadingRetryTime` (10 s). The estimate is too long',
+    why: 'ioredis and iovalkey wait as long as Redis says that loading will take, up to `maxLoadingRetryTime` (10 s). The estimate is too long',
     backWithinMs: 12_000,
   },
   {
     faults: BACKOFF,
     clients: ['glide'],
-    why: 'GLIDE retries after pauses that double from 100 ms: `connectionBackoff`',
+    why: "GLIDE's pauses between retries start at 100 ms and double. Set `connectionBackoff`",
     backWithinMs: 4000,
   },
   {
     faults: BACKOFF,
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey', 'node-redis-5', 'node-redis-6'],
-    why: 'retries after pauses that grow to 2 s: `retryStrategy`, `reconnectStrategy`',
+    why: 'pauses between retries grow to 2 s. Set `retryStrategy` or `reconnectStrategy`',
     backWithinMs: 3000,
   },
   {
     faults: ['sentinel-kill', 'sentinel-failover'],
     clients: ['node-redis-5', 'node-redis-6', 'node-redis-6-set'],
-    why: 'node-redis with Sentinel pauses for 1 s when a server is down, which is not configurable',
+    why: "node-redis with Sentinel pauses for 1 s when a server is down. This isn't configurable",
     backWithinMs: 4000,
   },
   {
     faults: ['cluster-kill'],
     clients: ['node-redis-6'],
-    why: 'a node-redis Cluster reads the new topology 5 s after the first attempt to reconnect: `topologyRefreshOnReconnectionAttemptStrategy`',
+    why: 'a node-redis Cluster client reads the new topology 5 s after the first attempt to reconnect. Set `topologyRefreshOnReconnectionAttemptStrategy`',
     backWithinMs: 7000,
   },
 ]

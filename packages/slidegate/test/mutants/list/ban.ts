@@ -35,7 +35,7 @@ export const ban: Mutants = {
     ],
     "limits/ban > after the clock was set back > by less than a second, time doesn't advance until the clock catches up":
       [['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then']],
-    'conformance > only recent denials count towards a ban; peeks and shadow limits never do': [
+    'conformance > only recent denials count toward a ban; peeks and shadow limits never do': [
       ['low * DENIAL_SIZE + 1)', 'low * DENIAL_SIZE)'],
       ['  settle(log, words, p, now)\n  log.stamp', '  log.stamp'],
       ['+ count < words[p + 2]', '+ count <= words[p + 2]'],

@@ -21,7 +21,7 @@ export const consume: Mutants = {
       ['    elseif op.is_look then\n      mine = 0\n', ''],
       ['return all, filled\nend', 'return mine, filled\nend'],
     ],
-    "conformance > after the clock was set back, a month's usage counts in the current month": [
+    'conformance > after the clock is set back to an earlier month, later usage still counts': [
       [
         'asked, is_look = fitting < all and fitting or all, wanted, false',
         'asked, is_look = fitting < all and fitting or all, wanted, true',

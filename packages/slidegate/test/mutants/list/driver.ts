@@ -47,13 +47,13 @@ export const driver: Mutants = {
         ['= UNREADABLE, done\n', '= UNREADABLE\n'],
         ['          filled = filled + 2\n', '          filled = filled + 1\n'],
       ],
-    "conformance > after the clock was set back, a month's usage counts in the current month": [
+    'conformance > after the clock is set back to an earlier month, later usage still counts': [
       ['AHEAD = -2\n', 'AHEAD = -1\n'],
       ['        done = nil\n', ''],
       ['first + 1, room, now, clock', 'first + 1, room, clock, clock'],
       ["if not all and type(done) == 'number' then", 'if false then'],
     ],
-    'conformance > a blocked key also waits for its limits if they have no room after the ban': [
+    'conformance > a blocked key also waits for its limits if they are still full after the ban': [
       ['reply[first], first = stored, first + 1\n', 'reply[first], first = stored, first\n'],
       ['if not (op or stored) then', 'if not op then'],
     ],
@@ -137,7 +137,7 @@ export const driver: Mutants = {
     'redis/damaged-state > an override > with the record "" is rejected and unchanged': [
       ['          done = damage\n', ''],
     ],
-    "conformance > a block denies in its dimension, keeps the override's numbers, and expires": [
+    "conformance > a block denies requests in its dimension, keeps the override's numbers, and expires": [
       ['(stored or string.rep(NOTHING, i - 1)) ..', 'string.rep(NOTHING, i - 1) ..'],
       ['if stored or run then', 'if stored then'],
     ],
@@ -168,7 +168,7 @@ export const driver: Mutants = {
         ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
         ['is_written = not run.isLook', 'is_written = false'],
       ],
-    'conformance > operations are decided in the order of the list': [
+    'conformance > operations are decided in the order in which they are listed': [
       [
         'then reply[first], filled, op.is_blocked = 0, first, false end',
         'then reply[first], op.is_blocked = 0, false end',

@@ -46,7 +46,7 @@ export const entryWindow: Mutants = {
         ["write_all('ZREM', key, gone)", ''],
         ['gone[#gone + 1] =', 'gone[#gone] ='],
       ],
-    'conformance > sliding window of a sorted set: a charge can be refunded after the limit changed': [
+    'conformance > sliding window in a sorted set: a charge can be refunded after the limit changes': [
       ['entry_window.remove(log.key, entry, units)', ''],
     ],
     "limits/logs-in-redis > log: zset > doesn't count entries again that had left the window when the newest is refunded":

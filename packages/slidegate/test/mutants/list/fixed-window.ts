@@ -21,7 +21,7 @@ export const fixedWindow: Mutants = {
         ["if raw ~= '' then", "if raw == '' then"],
         ['ends = ends or (', 'ends = ('],
       ],
-    'conformance > a fixed window opens at its edge, aligned to the epoch': [
+    'conformance > fixed windows start at multiples of their length since the epoch': [
       ['now - now % length', 'now + now % length'],
     ],
     'conformance > simultaneous requests are admitted to a calendar window in order': [
@@ -37,7 +37,7 @@ export const fixedWindow: Mutants = {
     'redis/state-errors > a fixed window rejects values of another type or format': [
       ['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER'],
     ],
-    "conformance > after the clock was set back, a month's usage counts in the current month": [
+    'conformance > after the clock is set back to an earlier month, later usage still counts': [
       ['if since <= clock + MAX_AHEAD then', 'if since < clock + MAX_AHEAD then'],
       ['since, is_new, is_restamped = now, true, true', 'since, is_new = now, true'],
       ['elseif since < start or', 'elseif since <= start or'],

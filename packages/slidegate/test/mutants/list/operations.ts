@@ -4,7 +4,7 @@ export const operations: readonly Mutants[] = [
   {
     part: 'ops/explain.lua',
     mutants: {
-      'conformance > explain with charges lists the charges that count, if the kind keeps them': [
+      'conformance > explain with charges lists the charges that count, if the kind of limit stores them': [
         ['age, units = now - charges[at_charge],', 'age, units = charges[at_charge] - now,'],
         ['if at_charge > 1 and charges[at_charge] == charges[at_charge - 2] then', 'if false then'],
         ['reply[filled + 1] = (last - filled - 1) / 2', 'reply[filled + 1] = #charges / 2'],
@@ -50,7 +50,7 @@ export const operations: readonly Mutants[] = [
       'conformance > an override can expire, and usage under it still counts': [
         ['ms >= FOREVER and FOREVER or clock + ms', 'ms >= FOREVER and FOREVER or ms'],
       ],
-      "conformance > a block denies in its dimension, keeps the override's numbers, and expires": [
+      "conformance > a block denies requests in its dimension, keeps the override's numbers, and expires": [
         ['run.blockMs == 0 and 0 or ends_of(run.blockMs) end', '0 end'],
       ],
       'conformance > overrides are listed with their keys': [

@@ -16,7 +16,7 @@ export const override: Mutants = {
     'conformance > an override can expire, and usage under it still counts': [
       ['if mark and ends > clock and', 'if mark and'],
     ],
-    'conformance > an override changes the numbers of every kind and keeps the log': [
+    'conformance > an override changes the numbers of every kind of limit and keeps the log': [
       [
         'units, length = words[p + 1], limit or words[place + 1],',
         'units, length = words[p + 1], words[place + 1],',
@@ -39,13 +39,13 @@ export const override: Mutants = {
         "elseif field == 'windowMs' then\n          limit = digits",
       ],
     ],
-    "conformance > limit names that a plan doesn't have are unused until a plan has them": [
+    "conformance > an override's limit names are unused if the plan doesn't have them": [
       ['and not (window or capacity or refill)\n', '\n'],
     ],
     "conformance > the limits of an exempt key count but don't deny": [
       ['changed[p] = -math.abs(changed[p])', ''],
     ],
-    "conformance > a block denies in its dimension, keeps the override's numbers, and expires": [
+    "conformance > a block denies requests in its dimension, keeps the override's numbers, and expires": [
       [
         'if blocked > clock then changed.is_blocked = true end',
         'if blocked > 0 then changed.is_blocked = true end',

@@ -224,7 +224,7 @@ export const packedWindow: Mutants = {
     "conformance > a refund doesn't touch charges made after a reset": [
       ['stamp = at_ms - at_ms % words[p + 1]', 'stamp = at_ms'],
     ],
-    'conformance > operations are decided in the order of the list': [
+    'conformance > operations are decided in the order in which they are listed': [
       ['if stamp ~= new_stamp then\n', 'if true then\n'],
     ],
     'conformance > charges that a longer window needs are kept, however busy the shorter window is': [
@@ -239,7 +239,7 @@ export const packedWindow: Mutants = {
     'limits/logs > Redis > packed > refunds a whole request once, which makes room immediately': [
       ['if log.total == log.base then\n    call_redis', 'if false then\n    call_redis'],
     ],
-    'conformance > explain with charges lists the charges that count, if the kind keeps them': [
+    'conformance > explain with charges lists the charges that count, if the kind of limit stores them': [
       ['cut = now - math.min(window, log.keep)', 'cut = now - log.keep'],
       ['if log.stamp <= cut then return {} end', ''],
       ['local before, text = total_before(log, from),', 'local before, text = log.base,'],
@@ -394,7 +394,7 @@ export const packedWindow: Mutants = {
         'ttl = (is_due or is_new) and ttl_of(kept - lease, clock ~= reply[1])',
       ],
     ],
-    'conformance > the longer of overlapping leases counts': [
+    'conformance > of two overlapping leases, the one that ends later counts': [
       [
         'if leased < now + lease_ms then leased = now + lease_ms end',
         'if leased == 0 then leased = now + lease_ms end',

@@ -27,7 +27,7 @@ export const slidingCounter: Mutants = {
     'redis/state-errors > a sliding counter with a misaligned window is rejected': [
       ['or stamp % window ~= 0 or', 'or'],
     ],
-    'conformance > after a small step back over an edge, a sliding counter waits for the clock': [
+    'conformance > after a small step back across an edge, a sliding counter waits for the clock': [
       ['if stamp <= clock + MAX_AHEAD then return nil, stamp end', ''],
     ],
     'conformance > after a large step back, all units of a sliding counter count in the current window': [

@@ -32,7 +32,7 @@ export const streamWindow: Mutants = {
     "limits/logs-in-redis > log: 'stream' > continues after another program emptied it": [
       ['tables_of(kinds, 6).rewrite(key, now - window, 0)', ''],
     ],
-    'conformance > stream: a shadow limit keeps only the requests it has room for': [
+    'conformance > stream: a shadow limit stores only the requests that fit': [
       ['key, id or raw[1], unpack', 'key, raw[1], unpack'],
       ["call_redis('XDEL', key, id)", ''],
       ['if raw[1] == removed then', 'if true then'],
