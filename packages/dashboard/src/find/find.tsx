@@ -108,7 +108,7 @@ function State({ of }: { readonly of: FoundKey }) {
       {bannedUntilMs === undefined && blockedUntilMs === undefined && allowed !== undefined && (
         <Badge tone={allowed ? 'good' : 'bad'}>{allowed ? 'admitted' : 'denied'}</Badge>
       )}
-      {denials > 0 && <Badge tone="warn">denials towards a ban: {count(denials)}</Badge>}
+      {denials > 0 && <Badge tone="warn">denials toward a ban: {count(denials)}</Badge>}
       {override !== undefined && <Badge>{OVERRIDES[override]}</Badge>}
     </span>
   )

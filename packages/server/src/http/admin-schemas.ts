@@ -352,7 +352,7 @@ export const KeysAnswer = answer(
         ),
         bans: Type.Optional(Type.Integer({ minimum: 0, description: 'Number of consecutive bans.' })),
         denials: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
+          Type.Integer({ minimum: 0, description: 'Denials that count toward the next ban.' }),
         ),
         bannedUntilMs: Type.Optional(Many),
         blockedUntilMs: Type.Optional(EndMs),

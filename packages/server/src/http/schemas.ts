@@ -227,7 +227,7 @@ export const SHARED = {
             }),
           ),
           level: Type.Integer({ minimum: 0, description: 'Number of consecutive bans so far.' }),
-          denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
+          denials: Type.Integer({ minimum: 0, description: 'Denials that count toward the next ban.' }),
         }),
       ),
       overrides: Type.Array(
