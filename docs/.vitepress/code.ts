@@ -1,7 +1,7 @@
 import { createCssVariablesTheme, type ShikiTransformer, type ThemeRegistration } from 'shiki'
 
-/** Colours by name. theme/style.css defines them for light and dark. */
-export const colours: ThemeRegistration = createCssVariablesTheme({
+/** Colors by name. theme/style.css defines them for light and dark. */
+export const colors: ThemeRegistration = createCssVariablesTheme({
   variablePrefix: '--code-',
   fontStyle: false,
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitepress'
 import { rewritten } from './addresses.ts'
 import { emptyHeadings, indentedCode } from './blocks.ts'
-import { classes, colours } from './code.ts'
+import { classes, colors } from './code.ts'
 import { repositoryLinks } from './links.ts'
 import { anchor, ROOT } from './markdown.ts'
 import { nav, sidebar } from './sidebar.ts'
@@ -24,7 +24,7 @@ export default defineConfig({
   markdown: {
     config: (md) => md.use(repositoryLinks).use(emptyHeadings).use(indentedCode),
     anchor: { slugify: anchor },
-    theme: colours,
+    theme: colors,
     codeTransformers: [classes],
     languageAlias: { promql: 'sql' },
   },
@@ -37,7 +37,7 @@ export default defineConfig({
       options: {
         // So the button's name is its text, which includes the key.
         translations: { button: { buttonAriaLabel: '' } },
-        // The index doesn't need colours.
+        // The index doesn't need colors.
         _render: (src, env, md) => {
           const { highlight } = md.options
           md.set({ highlight: null })

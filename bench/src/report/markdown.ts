@@ -23,7 +23,7 @@ export function reportOf(results: Results, notes: Notes): string {
 const HOW_TO_READ: readonly string[] = [
   '## How to read it',
   'Figures are ratios measured within one run. In each round, the two sides take turns. A figure is the median of all rounds, unless its scenario defines it differently. "Rounds" shows the lowest and highest ratios. If they are far apart, other programs were using the machine. Absolute numbers in plots and notes only indicate an order of magnitude. Higher rates, shorter times and smaller sizes are better. [The benchmarks\' README](../../bench/README.md) describes how each scenario measures.',
-  'In plots, slidegate is blue, other packages and common scripts are grey, and floors are sand-coloured. No limiter on the same client can cost less than the floor.',
+  'In plots, slidegate is blue, other packages and common scripts are gray, and floors are sand-colored. No limiter on the same client can cost less than the floor.',
   '## How to repeat it',
   '```sh\nnpm ci\nnpm run bench                                   # short run: prints tables, in six minutes\nnpm run bench -- --full --report                # full run: writes this page\nnpm run bench -- truth --full --report          # one scenario: keeps the other results\nnpm run bench -- --from docs/benchmarks/results.json --report    # no run: writes this page from the results\n```',
   'You need Node and `redis-server` 7.0 or later. Each scenario below shows its own command.',

@@ -280,7 +280,7 @@ describe('a log', () => {
     expect(await read(content, ACCESS_LOG, 1000)).toMatchObject({ lines: 1000, isCut: false })
   })
 
-  it('stops reading when it is cancelled', async () => {
+  it('stops reading when it is canceled', async () => {
     const chunks = bytesOf(new Blob([hostileLog()]), () => {})
     expect(await readLog(chunks, ACCESS_LOG, async () => false)).toBeUndefined()
   })

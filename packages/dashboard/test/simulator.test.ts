@@ -340,7 +340,7 @@ describe('a log of a million lines', () => {
     expect(await page.evaluate('[...window.progressOf].sort()')).toEqual(['Reading the log', 'Simulating'])
     // Less than a tenth on an idle machine. Reading or simulating on the page's thread would take seconds.
     expect(await window.longTaskMs()).toBeLessThan(1000)
-    // Cancelled runs take no time: one more run takes about as long as all of them.
+    // Canceled runs take no time: one more run takes about as long as all of them.
     const oneMs = performance.now()
     await page.getByLabel('Requests', { exact: true }).fill('71')
     await compared(window, '71', '1m')

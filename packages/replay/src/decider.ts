@@ -84,7 +84,7 @@ export function parseRedisUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
     const shown = url === undefined ? text : withoutPassword(url)
-    throw new UsageError(`invalid --store "${printable(shown)}"; write it like redis://127.0.0.1:6379`)
+    throw new UsageError(`invalid --store "${printable(shown)}"; use a value such as redis://127.0.0.1:6379`)
   }
   return url
 }

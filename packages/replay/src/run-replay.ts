@@ -98,7 +98,7 @@ function mustHaveNone(flags: ReplayFlags, names: readonly (keyof ReplayFlags)[])
 function parseReorder(text: string): number {
   const ms = parseDuration(text)
   if (ms === undefined)
-    throw new UsageError(`invalid --reorder "${printable(text)}"; write it like 30s, 5m or 0`)
+    throw new UsageError(`invalid --reorder "${printable(text)}"; use a value such as 30s, 5m or 0`)
   return ms
 }
 

@@ -44,7 +44,7 @@ describe('--limit', () => {
 test('--store accepts Redis URLs only', () => {
   expect(parseRedisUrl('rediss://user:word@example.com:6380/1').port).toBe('6380')
   for (const text of ['', 'localhost', 'localhost:6379', 'http://localhost', 'redis://', 'redis:///tmp/x']) {
-    expect(() => parseRedisUrl(text), text).toThrow('write it like redis://127.0.0.1:6379')
+    expect(() => parseRedisUrl(text), text).toThrow('use a value such as redis://127.0.0.1:6379')
   }
   expect(() => parseRedisUrl('http://user:secret@localhost')).not.toThrow('secret')
 })

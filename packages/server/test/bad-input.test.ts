@@ -45,16 +45,16 @@ describe('a usage error shows the correct form and exits with 2', () => {
       'invalid --key "tenant"; for access logs it must be one of ip',
     ],
     [['replay', log, ...LIMIT, '--compare', 'leaky'], 'Allowed choices are fixed'],
-    [['replay', log, ...LIMIT, '--reorder', 'long'], 'invalid --reorder "long"; write it like 30s'],
+    [['replay', log, ...LIMIT, '--reorder', 'long'], 'invalid --reorder "long"; use a value such as 30s'],
     [['replay', log, ...LIMIT, '--top', 'all'], 'invalid --top "all"; it must be a whole number'],
     [
       ['replay', log, ...LIMIT, '--store', 'memcached://x'],
-      'invalid --store "memcached://x"; write it like redis://127.0.0.1:6379',
+      'invalid --store "memcached://x"; use a value such as redis://127.0.0.1:6379',
     ],
     [['replay', log, log, ...LIMIT], 'too many arguments'],
     [['replay', log, ...LIMIT, '--nonsense\u001b[31m'], "unknown option '--nonsense\\u001b[31m'"],
     [['demo', 'now'], "argument 'demo'. Allowed choices are burst, race"],
-    [['demo', 'race', '--store', 'x'], 'invalid --store "x"; write it like redis://127.0.0.1:6379'],
+    [['demo', 'race', '--store', 'x'], 'invalid --store "x"; use a value such as redis://127.0.0.1:6379'],
   ])('%j', async (words, message) => {
     const { code, said } = await complaint(words)
     expect(said).toContain(message)

@@ -139,7 +139,7 @@ async function openTarget(
   if (grpc !== undefined) {
     const [, , port] = GRPC_ADDRESS.exec(grpc) ?? []
     if (!(Number(port) >= 1 && Number(port) <= 65_535)) {
-      throw new UsageError(`invalid --grpc "${printable(grpc)}"; write it like 127.0.0.1:8081`)
+      throw new UsageError(`invalid --grpc "${printable(grpc)}"; use a value such as 127.0.0.1:8081`)
     }
     mustBeAllowed(addressOf(grpc).host, yes)
     const target = await grpcTarget(grpc, limiter, descriptor ?? DEFAULT_DESCRIPTOR, keys, service)
@@ -155,5 +155,5 @@ async function openTarget(
 function redisHostOf(redis: string): string {
   if (isRedisUrl(redis)) return new URL(redis).hostname
   const shown = printable(withoutCredentials(redis))
-  throw new UsageError(`invalid --redis "${shown}"; write it like redis://user:password@127.0.0.1:6379`)
+  throw new UsageError(`invalid --redis "${shown}"; use a value such as redis://user:password@127.0.0.1:6379`)
 }

@@ -73,5 +73,5 @@ function redisOf(text: string): NonNullable<StoreConfig['redis']> {
   const urls = text.split(',')
   if (urls.every(isRedisUrl)) return { url: urls.length === 1 ? text : urls }
   const shown = printable(withoutCredentials(text))
-  throw new UsageError(`invalid --redis "${shown}"; write it like redis://user:password@127.0.0.1:6379`)
+  throw new UsageError(`invalid --redis "${shown}"; use a value such as redis://user:password@127.0.0.1:6379`)
 }

@@ -56,7 +56,7 @@ export function addInitCommand(program: Command): void {
       store: (text: string) => storeIn(text),
       limit: (text: string) => {
         if (text.includes('='))
-          throw new UsageError(`invalid --limit "${printable(text)}"; write it like 100/1m`)
+          throw new UsageError(`invalid --limit "${printable(text)}"; use a value such as 100/1m`)
         parseLimit(text)
         return text
       },

@@ -97,7 +97,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   if (exempt) return { exempt }
   if (given.length === 0) throw new UsageError('no limits are given; pass --limit, --limits or --exempt')
   if (given.length > 1 && given.some(([name]) => name === ONLY)) {
-    throw new UsageError('each of several limits needs a name; write it like minute=300')
+    throw new UsageError('with several limits, each needs a name, such as minute=300')
   }
   return { limits: Object.fromEntries(given) }
 }
@@ -108,7 +108,7 @@ type NamedNumbers = readonly [name: string, numbers: Numbers]
 function numbersOf(text: string): NamedNumbers {
   const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
   if (match === null) {
-    throw new UsageError(`invalid --limit "${printable(text)}"; write it like 300, 300/1m or minute=300`)
+    throw new UsageError(`invalid --limit "${printable(text)}"; use a value such as 300, 300/1m or minute=300`)
   }
   const [, name = ONLY, limit, window] = match
   return [name, { limit: Number(limit), ...(window !== undefined && { window }) }]

@@ -169,7 +169,7 @@ describe('an error', () => {
     ['explain api ann', 5, /HTTP 403, forbidden/],
     ['block api ann --ttl long', 2, /must be a duration/],
     ['override set api ann', 2, /no limits are given/],
-    ['override set api ann --limit many', 2, /write it like 300, 300\/1m or minute=300/],
+    ['override set api ann --limit many', 2, /use a value such as 300, 300\/1m or minute=300/],
     ['override set api ann --limits []', 2, /must be a JSON object/],
     ['override set api ann --limit 3 --exempt', 2, /pass only one of them/],
     ['override set api ann --limit 3 --limit day=9', 2, /write each like minute=300/],

@@ -340,7 +340,7 @@ describe('slidegate doctor checks a service', () => {
 describe('slidegate doctor rejects', () => {
   it.each<[readonly string[], string]>([
     [[], 'nothing to check: pass --config, --redis or --url'],
-    [['--redis', 'http://u:secret@x'], 'invalid --redis "http://x"; write it like redis://'],
+    [['--redis', 'http://u:secret@x'], 'invalid --redis "http://x"; use a value such as redis://'],
     [['--redis', 'redis://a', '--config', 'b'], 'cannot be used with'],
     [['--config', '/missing.yaml'], "can't read the file"],
     [['--redis', 'redis://a', '--url', 'ftp://x'], '--url is "ftp://x"'],

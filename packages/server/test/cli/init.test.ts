@@ -85,7 +85,7 @@ describe('slidegate init', () => {
     [['--store', 'http://u:secret@x'], 'invalid --store "http://x"; it must be memory', 2],
     [['--store', 'redis://x$y'], 'invalid --store', 2],
     [['--limit', '100'], 'the limit is "100"; it must be text such as', 2],
-    [['--limit', 'a=100/1m'], 'invalid --limit "a=100/1m"; write it like 100/1m', 2],
+    [['--limit', 'a=100/1m'], 'invalid --limit "a=100/1m"; use a value such as 100/1m', 2],
     [['--limit', '0/1m'], 'the limit is 0', 2],
     [['--limit', '5/1ms'], '10ms to 366d', 2],
     [['--kind', 'login', '--limit', '1099511627776/1m'], 'limit', 2],

@@ -35,7 +35,7 @@ const stores: readonly {
   },
 ]
 
-describe.each(stores)('behaviour documented by envoyproxy/ratelimit, on $name', ({ start }) => {
+describe.each(stores)('behavior documented by envoyproxy/ratelimit, on $name', ({ start }) => {
   let backend: Awaited<ReturnType<typeof start>>
   let service: EnvoyService
   let client: RateLimitClient

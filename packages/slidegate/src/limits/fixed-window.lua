@@ -12,7 +12,7 @@ local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
 local LAST_OF_COUNTER = '13'
 local NO_COUNTER = 'not a fixed window of format 1'
-local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
+local CLOCKS_APART = 'the clocks of Redis and this process are more than two calendar windows apart'
 
 --- read
 local raw = kinds[key]

@@ -1,4 +1,4 @@
-// THE contract for a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
+// The contract of a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
 
 /** Numbers that replace a limit's declared numbers. */
 export interface LimitNumbers {

@@ -1,4 +1,4 @@
-// THE contract for an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
+// The contract of an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
 
 import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'

@@ -66,7 +66,7 @@ describe('if the clocks of this process and of Redis differ', () => {
       expect(error).toBeInstanceOf(StoreUnavailableError)
       expect(error).toMatchObject({
         reason: 'invalid_state',
-        message: expect.stringMatching(/clocks of Redis and of this process .* more than two windows/),
+        message: expect.stringMatching(/clocks of Redis and this process .* more than two calendar windows/),
       })
     }
     vi.restoreAllMocks()

@@ -161,7 +161,7 @@ describe('a full table of a limiter with bans', () => {
     return { clock, limiter, flood, round }
   }
 
-  it('keeps a key whose denials count towards a ban', () => {
+  it('keeps a key whose denials count toward a ban', () => {
     const { round } = banning()
     expect([round(), round(), round()]).toEqual([undefined, undefined, 60_000])
   })

@@ -346,7 +346,7 @@ it('a denial by a ban is repeated until the ban is over, even if a limit stays f
   clock.advance(400)
   expect(await denial()).toEqual({ source: 'denyCache', deniedBy, blockedMs: 100, retryAfterMs: 3_599_600 })
   clock.advance(100)
-  // From now on, denials count towards the next ban.
+  // From now on, denials count toward the next ban.
   expect(await denial()).toMatchObject({ source: 'store', deniedBy: ['1-per-1h'], blockedMs: undefined })
   expect((await limiter.explain('k')).bans).toMatchObject([{ denials: 1 }])
 })
