@@ -108,7 +108,9 @@ type NamedNumbers = readonly [name: string, numbers: Numbers]
 function numbersOf(text: string): NamedNumbers {
   const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
   if (match === null) {
-    throw new UsageError(`invalid --limit "${printable(text)}"; use a value such as 300, 300/1m or minute=300`)
+    throw new UsageError(
+      `invalid --limit "${printable(text)}"; use a value such as 300, 300/1m or minute=300`,
+    )
   }
   const [, name = ONLY, limit, window] = match
   return [name, { limit: Number(limit), ...(window !== undefined && { window }) }]

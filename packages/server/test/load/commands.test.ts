@@ -140,7 +140,11 @@ describe('an error', () => {
     ['--ramp --grpc 127.0.0.1:1', 4, /cannot use 127\.0\.0\.1:1: .*ECONNREFUSED/],
     ['--ramp --grpc 127.0.0.1:1 --memory', 2, /cannot be used with/],
     ['--ramp --redis redis://127.0.0.1:1 --memory', 2, /cannot be used with/],
-    ['--ramp --redis http://a:secret@127.0.0.1', 2, /invalid --redis "http:\/\/127\.0\.0\.1"; use a value such as/],
+    [
+      '--ramp --redis http://a:secret@127.0.0.1',
+      2,
+      /invalid --redis "http:\/\/127\.0\.0\.1"; use a value such as/,
+    ],
     ['--ramp --redis redis://127.0.0.1:1', 1, /no connection to Redis at 127\.0\.0\.1:1/],
     ['--ramp --memory --limit many', 2, /invalid --limit many/],
     ['--ramp --limit 100/1m', 2, /--limit needs --redis or --memory/],
