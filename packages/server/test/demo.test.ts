@@ -10,7 +10,11 @@ import { freePort, startRedis } from '../../slidegate/test/support/redis-server.
 import { slidegate } from './support/cli.ts'
 
 test('the demo measures 200% for the fixed and 100% for the sliding window, then exits', async () => {
-  const { code, stdout, stderr } = await slidegate(['demo'])
+  let { code, stdout, stderr } = await slidegate(['demo'])
+  // On a busy machine, the demo measures nothing and says so.
+  for (let i = 0; i < 5 && stderr.includes('this machine was too slow'); i++) {
+    ;({ code, stdout, stderr } = await slidegate(['demo']))
+  }
   expect(stderr).toBe('')
   expect(code).toBe(0)
   expect(stdout).toMatch(/^fixed window +\S+ 200 of 100 = 200%$/m)
@@ -49,7 +53,8 @@ test('callers that ask at the same time get past separate commands, but not past
     expect(await redis.keys('*')).toEqual([])
     const page = readFileSync(join(ROOT, 'docs/ideas/race.md'), 'utf8')
     const [, documented = ''] = /^```text\n(.*?)^```/ms.exec(page) ?? []
-    const withoutFigures = (text: string) => text.replaceAll(/ +\d+ +\d+\.\d +\d+ ms/g, ' …')
+    const withoutFigures = (text: string) =>
+      text.replaceAll(/ +\d+ +\d+\.\d +\d+ ms/g, ' …').replaceAll(/ +/g, ' ')
     expect(withoutFigures(stdout)).toContain(withoutFigures(documented))
   } finally {
     await redis.quit()

@@ -122,7 +122,9 @@ forEachStore((store) => {
         0,
         { hint: expect.stringContaining('stays blocked') },
       ])
-      expect((await run(service, ['undo', id])).stderr).toMatch(/changed since: 3-per-1h: 3 → 9 in any 1 h/)
+      expect((await run(service, ['undo', id])).stderr).toMatch(
+        /a later change prevents this undo: 3-per-1h: 3 → 9 in any 1 h/,
+      )
       expect(await said('override delete api ann --reason done')).toMatchObject([0, { existed: true }])
       expect(await said('block api ann')).toEqual([0, { done: true }])
       const [, again] = await said('audit --count 1')
@@ -172,7 +174,7 @@ describe('an error', () => {
     ['override set api ann --limit many', 2, /use a value such as 300, 300\/1m or minute=300/],
     ['override set api ann --limits []', 2, /must be a JSON object/],
     ['override set api ann --limit 3 --exempt', 2, /pass only one of them/],
-    ['override set api ann --limit 3 --limit day=9', 2, /write each like minute=300/],
+    ['override set api ann --limit 3 --limit day=9', 2, /each needs a name, such as minute=300/],
     ['shadow api maybe', 2, /must be on, off or file/],
     ['drain maybe', 2, /on or off/],
     ['top api --count 1001', 2, /from 1 to 1000/],

@@ -235,7 +235,7 @@ describe('Fetch API specifics', () => {
       for (let i = 0; i < 2; i++) {
         await expect(handler(ask(), ...rest)).rejects.toMatchObject({
           code: 'invalid_option',
-          message: expect.stringContaining('set key, or address, such as'),
+          message: expect.stringContaining('set key or address (such as'),
         })
       }
       const listed = withRateLimit(() => new Response(), { ...once(), deny: ['192.0.2.1'] })

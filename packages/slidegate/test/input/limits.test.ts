@@ -124,7 +124,7 @@ describe('fixedWindow rejects', () => {
 
   it.each(['day', 'month', '', 'firstHit', null, 1, ['day']])('align %j', async (align) => {
     const right =
-      /must be 'epoch' or 'first-hit'. For hours, .* use calendarWindow\(\) of slidegate\/calendar/
+      /must be 'epoch' or 'first-hit'. For hours, .* use calendarWindow\(\) in slidegate\/calendar/
     await refuse({ align, window: '1m' }, { code: 'invalid_limit', value: align, right })
   })
 

@@ -256,7 +256,7 @@ describe('slidingCount rejects', () => {
   const make = (options: unknown) => slidingCount(options as SlidingCountOptions)
 
   it.each([undefined, null, '1m', 5])('%j in place of options', async (options) => {
-    const right = /options of slidingCount are .* must be an object/
+    const right = /options for slidingCount are .* must be an object/
     await expectRefusal(() => make(options), { code: 'invalid_option', value: options, right })
   })
 

@@ -52,7 +52,7 @@ describe('a limiter for an upstream', () => {
     await expectRefusal(() => upstreamLimiter({ limits: twice }), {
       code: 'duplicate_limit',
       value: 10_000,
-      right: /the lower one/,
+      right: /keep only the lower limit/,
     })
   })
 })

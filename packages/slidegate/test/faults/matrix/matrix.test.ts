@@ -5,7 +5,7 @@ import { stopShared } from './faults.ts'
 import { type Result, resultOf } from './result.ts'
 import { writeResults } from './results.ts'
 import { runFault } from './run-fault.ts'
-import { complaintsOf, LOOSE, STRICT } from './verdict.ts'
+import { complaintsOf, LOOSE, STRICT, TIMELESS } from './verdict.ts'
 
 const cells = SELECTION === undefined ? cellsInShort() : cellsOf(SELECTION)
 const policies = policiesOf(SELECTION ?? {})
@@ -19,7 +19,12 @@ afterAll(async () => {
 })
 
 it.each(cells)('$fault.name with $client.name keeps all guarantees', async ({ fault, client }) => {
-  const report = await runFault(fault, client, policies)
+  let report = await runFault(fault, client, policies)
+  // A busy machine can miss a time bound by chance, so one more run decides. The other guarantees hold in every run.
+  const isOnlyLate = complaintsOf(report, bounds).length > 0 && complaintsOf(report, TIMELESS).length === 0
+  if (SELECTION === undefined && isOnlyLate) {
+    report = await runFault(fault, client, policies)
+  }
   const complaints = complaintsOf(report, bounds)
   const result = resultOf(report, complaints)
   results.push(result)
