@@ -111,7 +111,7 @@ export const operations: readonly Mutants[] = [
   {
     part: 'ops/settle.lua',
     mutants: {
-      'redis/travel-together > settle in a batch gets the same answer as alone': [
+      'histories 1 > long streams': [
         ['elseif rest < 0 and run.charged[i] and charged_at', 'elseif rest < 0 and charged_at'],
       ],
       'conformance > only one of several simultaneous settlements succeeds': [
