@@ -14,7 +14,7 @@ export const FLAGS = [
 
 /** Rounds to run before measuring, so that the code is compiled. */
 const WARM_UPS = 3
-const ROUNDS = 5
+const ROUNDS = 3
 
 /**
  * Measures bytes allocated per repetition. Returns the minimum of several rounds.
