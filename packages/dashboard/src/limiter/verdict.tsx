@@ -197,9 +197,9 @@ function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
   if (demand === undefined) return 'This key’s limits aren’t known, so neither is its demand.'
   if (shareDenied.least < MOST) return 'The estimated counts for this key are too uncertain.'
   if (demand.most >= FAR && demand.least < FAR) {
-    return 'Its requests may have come in a burst, cost more than 1 or been blocked, or the window may be longer than the time counted. The key’s page shows the cause.'
+    return 'Perhaps its requests came in a burst, cost more than 1 or were blocked, or the window is longer than the period shown. The key’s page shows the cause.'
   }
-  return `Its demand is too high for a limit that is slightly too tight, and too low for abuse. Compare with its usual demand.`
+  return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with its usual demand.`
 }
 
 function isDenied({ denied }: KeyTraffic): boolean {

@@ -81,7 +81,7 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
   const lines: string[] = []
   if (releasedEarly > 0) {
     lines.push(
-      `${formatCount(releasedEarly)} requests were decided early, because the reorder buffer was full; use a smaller --reorder`,
+      `${formatCount(releasedEarly)} requests were decided before --reorder had passed, because too many were waiting; use a shorter --reorder`,
     )
   }
   if (forgottenCallers > 0) {

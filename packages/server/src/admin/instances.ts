@@ -136,7 +136,7 @@ export class Instances implements Processes {
     return 1 + new Set(this.#present().map(({ id }) => id)).size
   }
 
-  /** Returns the instances that ended in the last 15 minutes without announcing it. */
+  /** Returns the instances that disappeared in the last 15 minutes without signing off. */
   gone(): readonly GoneInstance[] {
     return this.#others.gone()
   }

@@ -80,7 +80,7 @@ export class Presence {
       .map(({ info }) => info)
   }
 
-  /** Returns the instances that ended in the last 15 minutes without announcing it, latest first. */
+  /** Returns the instances that disappeared in the last 15 minutes without signing off, latest first. */
   gone(): readonly GoneInstance[] {
     const oldestMs = this.#now() - REMEMBER_MS
     const present = new Set(this.present().map(({ id }) => id))

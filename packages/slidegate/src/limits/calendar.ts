@@ -131,7 +131,7 @@ function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month
     date = NEXT[unit](date, 1)
     const endMs = beginningOf(date, local.timeZoneId)
     if (endMs > ms) return { startMs, endMs }
-    // The clock was set back across midnight, so the next date had already started.
+    // The time zone's clock was set back across midnight: the next date started before that, and doesn't start again.
     startMs = endMs
   }
 }

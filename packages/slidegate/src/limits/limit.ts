@@ -99,7 +99,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   newest(state: State): number
   /** Makes all units count as if they had been charged at `nowMs`. Called after the clock was set back. */
   restamp(state: State, params: Params, nowMs: number): void
-  /** Writes the units in each limit's window to `used`. Doesn't count the value `entry`. Changes nothing else. */
+  /** Writes the units in each limit's window to `used`. Leaves out the entry with the id `entry`. Changes nothing else. */
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
   /** Runs `check` and `commit`. Returns whether all limits had room, or `undefined` if the caller must run both instead. */

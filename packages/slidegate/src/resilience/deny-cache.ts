@@ -53,7 +53,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
       const op = ops[0]!
       // Requests with an id always go to the store, because each can have a different answer. So do waiting requests.
       if (ops.length === 1 && isSingle(op)) {
-        // Read before sending, so that network latency can end a cached denial early, but never late.
+        // Reads the time before sending. With network latency, a cached denial may then end early, but never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)

@@ -26,7 +26,7 @@ export const bans: Cases = {
     await admits(limiter, 'other')
   },
 
-  async 'a blocked key is denied by its ban until the ban ends'(scene) {
+  async 'a banned key is denied until the ban ends'(scene) {
     const limiter = banning(scene)
     await causeBan(limiter)
     for (const [afterMs, blockedMs] of [

@@ -251,7 +251,7 @@ export class Queue {
     return idle
   }
 
-  /** Removes a key queue without ops. The last key queue at a place stays, for the next key. */
+  /** Removes a key queue without ops. The last one in its list is kept and reused for the next key. */
   #retire(ofKey: KeyQueue): void {
     ofKey.parts = NO_PARTS
     let before = this.#keys[ofKey.place]!
