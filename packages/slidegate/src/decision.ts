@@ -48,8 +48,8 @@ export interface Decision {
   /**
    * Milliseconds until the same request would be allowed, unless another request is charged first.
    *
-   * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key, this is the time until
-   * its ban is over and its limits have room.
+   * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a banned or blocked key, this is the
+   * time until the ban or block is over and the limits have room.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all enforced limits are unused again. */
@@ -67,7 +67,7 @@ export interface Decision {
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Milliseconds until the ban ends. Only set if a key is blocked. If several keys are blocked, this is the longest time.
+   * Milliseconds until the ban or block ends. Only set if a key has one. If several keys do, this is the longest time.
    *
    * If this denial caused the ban, `deniedBy` names only limits, not the ban.
    */
@@ -75,7 +75,7 @@ export interface Decision {
   /**
    * When the store decided the request, in epoch milliseconds by the store's clock.
    *
-   * On a Cluster, each server has its own clock. This is the latest of their times.
+   * On a Redis Cluster, each server has its own clock. `atMs` is the latest of their times.
    */
   readonly atMs: number
 }

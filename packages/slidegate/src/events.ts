@@ -17,7 +17,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly decision: { readonly key: Key; readonly decision: Decision }
   /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker opened. A Cluster's keys are divided into buckets, and each bucket has its own breaker. */
+  /** The circuit breaker opened. A Redis Cluster's keys are divided into buckets, and each bucket has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
   /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
@@ -59,9 +59,13 @@ export interface Logger {
 export interface LimiterStats {
   /** Store operations without an answer, by reason. Operations with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
-  /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket that its keys are in. */
+  /**
+   * Requests decided without the store, by `source`.
+   *
+   * On a Redis Cluster, a request counts once per bucket that its keys are in.
+   */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker opened. A Cluster's keys are divided into buckets, and each bucket has its own breaker. */
+  /** How often a circuit breaker opened. A Redis Cluster has one breaker per bucket of keys. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean

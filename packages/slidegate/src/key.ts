@@ -28,7 +28,7 @@ const HASH_LENGTH = 22
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether the caller's key can be looked up in the store as it is. Checks only the first character. */
+  /** Whether the caller's key can be looked up without encoding it first. Checks only the first character. */
   isSame(key: unknown): key is string
   /**
    * Returns the stored form of a key, id or value.
@@ -82,7 +82,7 @@ function secretBytes(secret: unknown): Uint8Array {
     // The error must not contain the secret.
     const what = bytes === undefined ? `a value of type ${typeof secret}` : `${bytes.length} bytes`
     throw invalidOption(
-      `the hashKeys secret is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
+      `the hashKeys secret is ${what}; it must be a string or Uint8Array of ${MIN_SECRET_BYTES} bytes or more`,
     )
   }
   return bytes

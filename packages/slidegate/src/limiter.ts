@@ -59,8 +59,8 @@ export interface CommonOptions {
    * A secret that hides keys, ids and values in the store. At least 16 bytes.
    *
    * Each is stored as 132 bits of its HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
-   * readers of the store can't see the keys, and callers can't choose their slot in a Cluster. Use the same secret in all
-   * processes: a new one resets every count.
+   * readers of the store can't see the keys, and callers can't choose a key that is in a particular hash slot of a Redis
+   * Cluster. Use the same secret in all processes: a new one resets every count.
    */
   readonly hashKeys?: string | Uint8Array
 }
@@ -120,7 +120,7 @@ export interface LimitEntries {
 /**
  * Checks keys against limits.
  *
- * A denial is a value; see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input,
+ * A denial isn't an error; see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input,
  * and with a `StoreUnavailableError` if the store doesn't answer.
  *
  * A key is a string. With `dimensions`, it is an object that has a key or `null` per dimension.
@@ -149,7 +149,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a more
    * expensive one. The queue sends its next request when the store expects to have room for it, or after 5 s
    * at the latest. If another process is faster, the queue sends earlier next time, so that all processes get their turn.
-   * `consume` doesn't queue.
+   * Calls of `consume` bypass the queue.
    *
    * Rejects with a `WaitError` and charges nothing:
    * - `full`: too many requests are waiting

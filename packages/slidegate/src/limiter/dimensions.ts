@@ -156,7 +156,7 @@ export class KeyLimits {
     }
     const unknown = Object.keys(key).find((name) => !names.includes(name))
     if (unknown !== undefined) {
-      throw invalid(`the key has ${show(unknown)}; expected only ${names.join(', ')}`)
+      throw invalid(`unknown dimension ${show(unknown)}; expected ${names.join(', ')}`)
     }
     const keys = key as Partial<Keys>
     const missing = hasAll ? names.find((name) => ownOf(keys, name) === undefined) : undefined

@@ -65,7 +65,7 @@ export interface Explanation {
   readonly deniedBy: readonly string[]
   /** Milliseconds until the request would be allowed; `Infinity` if it never will be. */
   readonly retryAfterMs: number
-  /** Milliseconds until the key's block ends. 0 if it isn't blocked. */
+  /** Milliseconds until the key's ban or block ends. 0 if it has neither. */
   readonly blockedMs: number
   readonly limits: readonly LimitExplanation[]
   readonly bans: readonly BanExplanation[]

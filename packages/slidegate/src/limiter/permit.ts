@@ -12,7 +12,7 @@ import { chargedBy, chargeOf } from './refund.ts'
  * A slot, which is held if `allowed` is true.
  *
  * The slot is held until you call `release`, or until the end of the block that declares it with
- * `await using`. One background timer per limiter renews it every third of the limit's `ttl`.
+ * `await using`. One background timer per limiter renews it three times per `ttl`.
  */
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision

@@ -151,7 +151,7 @@ export function returnable(
   if (charge === undefined || charge.limiter !== limiter) {
     const isDenied = (decision as { allowed?: unknown } | undefined)?.allowed === false
     const what = isDenied ? 'a denial' : 'from another limiter, or a copy'
-    throw invalid(`the decision is ${what}; pass the one that consume() returned`, decision)
+    throw invalid(`the decision is ${what}; pass an allowed one from consume()`, decision)
   }
   const { parts, cost } = charge
   const isSame = keys.length === parts.length && keys.every((key, i) => key === parts[i]!.key)

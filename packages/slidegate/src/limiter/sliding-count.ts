@@ -84,8 +84,8 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key with more than 2^46 units drops the oldest ones. The result of `add` still includes the units that it pushed out. A full
- * memory store drops the least recently used keys.
+ * A key with more than 2^46 units drops the oldest ones. The result of `add` still includes the units that this call dropped.
+ * A full memory store drops the least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_limit` (`log`), `invalid_name`, `invalid_option`
  */

@@ -11,7 +11,7 @@ export interface ConcurrencyOptions extends NameOptions {
   /** Maximum units held at the same time, an integer from 1 to 10,000. */
   readonly limit: number
   /**
-   * How long units are held without a renewal, from 10 ms to 366 days. `acquire` renews them every third of this time.
+   * How long units are held without a renewal, from 10 ms to 366 days. `acquire` renews them three times per `ttl`.
    *
    * A shorter time frees a crashed process's units sooner, but puts more load on the store.
    */

@@ -1,7 +1,7 @@
 -- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
 -- Words (numbers that the process sends): the length of a sub-window, the limit.
--- Answer: -1 minus the number of values that count. After all answers come the same two times as in packed-window.lua.
+-- Answer: -1 minus the number of values that count. After all answers come the same two durations as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches the result.
 -- An earlier log's sketch is removed before its place is reused.
 -- TTL: the length of all sub-windows plus slack, set for the log and the new sketch when a sub-window begins.
@@ -21,7 +21,8 @@ local function sketch_of(key, place)
 end
 
 --- before
--- Returns the number of values added since the sub-window `age` places before the newest began, or nil and an error.
+-- Returns the number of values added since a sub-window began. The sub-window is `age` places before the newest one.
+-- On failure, returns nil and an error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))

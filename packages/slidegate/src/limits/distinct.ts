@@ -128,7 +128,7 @@ function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): num
   return (startOf(nowMs, precision) - stamp) / precision
 }
 
-/** How many sub-windows before the newest one still count. Negative if even that one doesn't. */
+/** How many sub-windows before the newest one still count. Negative if even the newest one doesn't. */
 function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }

@@ -41,8 +41,8 @@ export interface LogParams {
  * - `record`: an admitted request, which can't be found by id.
  * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
  *   gets the first answer and isn't charged. A refund returns a whole entry, once.
- * - `holder`: a request in flight, found by id. It counts from its last renewal. A release affects only logs of
- *   holders.
+ * - `holder`: a request in flight, found by id. It counts until a window after its last renewal. A release affects only
+ *   logs of holders.
  * - `value`: a distinct value, which is the op's id and costs one unit. If the log already has it, `check` doesn't
  *   count it, and `commit` sets its time to now.
  */
@@ -75,7 +75,7 @@ export interface Entry extends ListedCharge {
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether identical requests must be decided one by one. If so, each one changes the answer to the next. */
+  /** Whether identical requests must be decided one by one, because each one may change the answer to the next. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean

@@ -119,8 +119,8 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
--- Returns what is in force of an override: when the block and the rule end, the rule, and the caller's key. On failure,
--- returns nil and the error.
+-- Returns when an override's block and rule end (0 if not in force), the rule, and the caller's key. On failure, returns
+-- nil and the error.
 local function read_override(raw, clock)
   if raw.err then return nil, raw.err end
   local line, given = string.match(raw, '^([^\n]*\n)(.*)$')

@@ -3,8 +3,8 @@
 -- Words (numbers that the process sends): the precision, then each limit's window and maximum. The windows are
 -- precision - 1 longer than declared, because a stamp is the start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
--- Otherwise, -1 minus the units used. Two times per limit then follow the answers of all logs: milliseconds until the
--- cost fits (-1: never), and until the limit is unused.
+-- Otherwise, -1 minus the units used. In that case, two durations per limit come after the answers of all logs:
+-- milliseconds until the cost fits (-1: never), and until the limit is unused.
 -- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
 -- oldest. A page in the ring has four records.
 -- TTL: `keep` (how long charges count) plus slack. Set when `keep` changes, and by the first commit in each period. A
@@ -278,7 +278,7 @@ if mine < wanted or leased > 0 then
         if oldest_total <= above then
           local found, after =
             find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-          -- If the ring is damaged, the wait lasts until the limit is unused: other logs may already be charged.
+          -- If the ring is damaged, reports the time until the limit is unused. It is too late to fail: other logs may be charged.
           holder = found and after or stamp
         end
         retry = (leased > holder and expiry_of(holder, window, kept, lease, leased) or holder + span) - now

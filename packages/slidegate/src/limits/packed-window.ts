@@ -115,7 +115,7 @@ export const packedWindowKind: Kind<WindowLog> = {
   retryAfter(log, params, i, nowMs, cost) {
     const limit = params.limits[i]!
     if (cost > limit) return Number.POSITIVE_INFINITY
-    // There is room after this record, which contains the last unit that must expire, has left the window.
+    // This record contains the last unit that must expire. There is room once it leaves the window.
     const index = log.firstAbove(TOTAL_COLUMN, log.total + cost - limit - 1)
     return expiryOf(log, params.windows[i]!, log.at(index, STAMP_COLUMN)) - nowMs
   },

@@ -33,7 +33,7 @@ const MAX_PRODUCT: number = 2 ** 52
 
 interface CounterParams extends LogParams {
   readonly window: number
-  /** Grains per window. The last grain may be shorter. */
+  /** Grains (steps of `precision`) per window. The last grain may be shorter. */
   readonly grains: number
   /** Maximum units counted per window. No limit exceeds it. */
   readonly mostUnits: number

@@ -64,7 +64,7 @@ local function time_of(key, wanted, low, below, high, above)
     guesses = guesses + 1
     for i, raw in ipairs(entries_after(key, middle, 'COUNT', STREAM_BATCH_TEXT)) do
       local stamp, units, total = read_entry(raw)
-      -- If the log is damaged, the wait lasts until the limit is unused: other logs may already be charged.
+      -- If the log is damaged, reports the time until the limit is unused. It is too late to fail: other logs may be charged.
       if not stamp then return newest end
       if i == 1 and total - units >= wanted then
         high, above = middle, total - units
@@ -142,7 +142,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- Each entry has at least one unit, so only then can there be too many entries.
+    -- Each entry has at least one unit, so there are never more entries than units.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',

@@ -12,9 +12,9 @@
 --          SHADOW for a shadow limit's log, MORE if another log follows, and PER_WORD times the number of words. The
 --          code of the first log also includes PER_OVERRIDE times the number of parts that may have an override.
 --        - names: the names of the limits, if a part may have an override (see override.lua)
---        - with LEASE: the lease in milliseconds. With RESERVATION_NAME: the reservation's name. With CHARGES: the most
---          charges to list. With HOLD: 1 to renew the entry with the op's id, or 0 to release it. With RARE: the
---          operation's JSON (see rare.lua).
+--        - with LEASE: the lease in milliseconds. With RESERVATION_NAME: the reservation's name. With CHARGES: the
+--          maximum number of charges to list. With HOLD: 1 to renew the entry with the op's id, or 0 to release it.
+--          With RARE: the operation's JSON (see rare.lua).
 --        - the number of groups, then per group: the number of its ops, the cost of a request, the requests per op and,
 --          with IDS, the id of each op. Omitted if there is only one run, and each of its ops is a single request of
 --          cost 1.

@@ -1,6 +1,6 @@
 -- For a decision with the EXPLAIN option: explains each limit.
 --
--- Reply  follows the reply to a peek. Per limit, unless the process computes these: the number of times, and the times
+-- Reply  follows the reply to a peek. Per limit, unless the process computes these: a count, and that many durations
 --        until units become free. With CHARGES, for kinds that store them: the number of charges, and for each its age in ms and
 --        its units. Per log of bans: level, denials, and the milliseconds until the ban ends and since it began.
 
@@ -22,8 +22,8 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- For each limit, appends the number of times (eleven or zero), the times, and the charges. Skips the kinds whose times
--- the process computes.
+-- For each limit, appends a count (eleven or zero), that many durations until units become free, and the charges. Skips
+-- the kinds whose durations the process computes.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do
@@ -41,7 +41,7 @@ function ops.explain(op, words, codes, k, now, clock, filled)
         for tenth = 0, tenths do
           local units = tenth == 0 and 1 or math.ceil(used * tenth / 10)
           local answer = decide_one(log, words, now, clock, words[i] - used + units, look)
-          -- The answers are followed by two times per limit.
+          -- The answers are followed by two durations per limit.
           reply[filled + 1], filled = answer[2 + (last - first) / step + 1 + 2 * at], filled + 1
         end
         if most then filled = tell_charges(log, words, i - (log.kind == 1 and 1 or 0), now, most, filled) end

@@ -52,7 +52,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly counts?: boolean
   /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether the op keeps the stamps of logs ahead of the clock. Other ops restamp such logs before they write. */
+  /** Whether the op keeps the stamps of logs that are ahead of the clock. Other ops restamp such logs before they write. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends the op's arguments for the script to `words`, and returns the options. See driver.lua. */

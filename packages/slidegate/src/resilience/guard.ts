@@ -134,7 +134,7 @@ export function checkWrapped<Options extends { readonly clock?: unknown }>(
   what: string,
   names: Names<Options>,
 ): void {
-  checkStore(store, `${what} wraps`, 'it must be a store, such as redisStore(client)')
+  checkStore(store, `${what} got`, 'pass a store, such as redisStore(client)')
   checkOptions(options, what, names)
   checkClock(options.clock)
 }

@@ -166,7 +166,7 @@ describe.each(Object.entries(stores))('a key on %s', (where, store) => {
     ['without any', {}, /no "user"/],
     ['with an array', [], /no "user"/],
     ['with inherited ones', Object.create({ user: 'a', ip: 'b' }), /no "user"/],
-    ['with another one', { user: 'a', ip: 'b', route: 'c' }, /has "route"; expected only user, ip/],
+    ['with another one', { user: 'a', ip: 'b', route: 'c' }, /unknown dimension "route"; expected user, ip/],
     ['with a wrong one', { USER: 'a', ip: 'b' }, /has "USER"/],
     ['with only nulls', { user: null, ip: null }, /pass at least one/],
   ])('%s', async (_, key, right) => {

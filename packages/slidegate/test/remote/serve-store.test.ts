@@ -450,7 +450,7 @@ describe('a function that returns the store of a limiter', () => {
     const sets = ['mine', 'mine.too'].map((limiter) => ({ ...set, limiter }))
     const { outcomes } = await serve(bodyOf([{ ...consume, parts }], sets), authorize)
     expect(outcomes).toMatchObject([
-      { error: { code: 'invalid_option', message: 'the op consume needs limiters on one store' } },
+      { error: { code: 'invalid_option', message: 'all limiters in the op consume must be on one store' } },
     ])
     expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([0, 0])
   })

@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** How many more settled than unsettled waiters a heap may contain. */
+/** A heap is swept if its settled waiters outnumber the others by more than this. */
 const MIN_SWEEP = 64
 
 export interface Requester {

@@ -30,7 +30,7 @@ export interface LeaseOptions {
 
 /** A store that holds leased units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units it holds, and resolves when that has succeeded or failed. Later requests don't use leases. */
+  /** Refunds the units it holds, and resolves when that has succeeded or failed. Later requests don't use leases. */
   close(): Promise<void>
 }
 

@@ -129,7 +129,7 @@ export class UseOrder {
     }
   }
 
-  /** The tick up to which a search collects slots. Roughly 1 in 16 is older, or 1 in 64 in a large store. */
+  /** The tick up to which a search collects slots. Roughly 1 in 16 slots is older, or 1 in 64 in a large store. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1

@@ -18,9 +18,7 @@ export interface CallSize {
   readonly requests: number
 }
 
-/**
- * The script's maximum. With more requests per call for a busy key, Redis and this process would wait for each other.
- */
+/** The script's maximum. If a busy key had more requests per call, Redis and this process would take turns. */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
 /** Maximum number of requests waiting in all of a store's queues together. Further requests are rejected. */
@@ -32,7 +30,7 @@ const SHARE = 1 / 4
 /** Maximum ops examined to fill a call, as a multiple of the call's size. */
 const LOOKS = 4
 
-/** The places in all of a store's hash tables together, and the minimum per queue. */
+/** The number of places in all of a store's hash tables together, and the minimum per table. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -43,7 +41,7 @@ export class Backlog {
   readonly places: number
   readonly seed: number
 
-  /** @param seed a secret, so that callers can't choose keys that share a place */
+  /** @param seed a secret, so that callers can't choose keys that collide in the hash table */
   constructor(queues = 1, seed: number = randomInt32()) {
     this.places = Math.max(MIN_PLACES, PLACES / queues)
     this.seed = seed | 0

@@ -19,7 +19,7 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** A Redis key that stores the script's last answer to the calls with one `place`. */
+/** A Redis key that stores the script's last answer to a call. Each `Batch.place` has its own. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number

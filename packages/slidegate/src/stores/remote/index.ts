@@ -99,7 +99,7 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
   return () => checked
 }
 
-/** Checks the token. Otherwise, an error from `fetch` would contain an invalid one. */
+/** Rejects an invalid token here, because an error from `fetch` would contain it. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
   throw invalidOption(`the token is of type ${typeof token}; it must be a string of printable characters`)

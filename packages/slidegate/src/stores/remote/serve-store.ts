@@ -57,7 +57,7 @@ export function serveStore(
   const resultOf = async (op: Op) => {
     try {
       const [own, ...others] = new Set(op.parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
-      if (others.length > 0) throw invalidOption(`the op ${op.type} needs limiters on one store`)
+      if (others.length > 0) throw invalidOption(`all limiters in the op ${op.type} must be on one store`)
       return await outcomeOf(guardedOf(own!), op)
     } catch (error) {
       return error as Error
