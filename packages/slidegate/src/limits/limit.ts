@@ -75,7 +75,7 @@ export interface Entry extends ListedCharge {
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether identical requests must be decided one by one, because each one may change the answer to the next. */
+  /** Whether identical requests must be decided one by one. Each one may then change the answer to the next. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean

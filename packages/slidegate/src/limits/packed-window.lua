@@ -329,7 +329,7 @@ elseif mine > 0 or is_restamped and not is_look then
         else
           -- Moves the back to a larger ring.
           ring = string.sub(raw, BACK + 1, LEASES)
-          -- Doubles the slots, up to the number that the limits can fill, unless there are that many already.
+          -- Doubles the slots, up to the number that the limits can fill. If the log already has that many, up to the maximum.
           local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)

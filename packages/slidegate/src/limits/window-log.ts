@@ -24,7 +24,7 @@ const MAX_SPAN: number = 2 ** 32 - 1
 /** Records in a log's first ring. Each larger ring has room for twice as many. */
 const FIRST_SLOTS = 4
 
-/** A ring with more slots is freed when its log becomes empty, unless at least a quarter of it was in use. */
+/** An empty log frees a ring with more slots than this, unless at least a quarter was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers in the seventh. */
@@ -33,7 +33,7 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's reference encodes its number, its width, and the base-2 logarithm of its number of doubles. 0 means no ring. */
+/** A ring's reference encodes its number, width and size (log2 of its length in doubles). A reference of 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 

@@ -69,7 +69,7 @@ interface Range {
   end: number
 }
 
-/** Refunds requests that failed before the store charged them. */
+/** Refunds requests that the store charged only after they had failed. */
 export class LateCharges {
   readonly store: Store
   #ranges: Range[] = []

@@ -24,7 +24,7 @@ export interface Group {
   readonly logs: readonly Logs[]
   /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
-  /** The keys of all groups with the same limiter name. An empty map may be out of date. */
+  /** The keys of all groups with the same limiter name. If the map is empty, another one may have replaced it. */
   keys: KeyMap
   /** The group's number in slots' rows, or `FREE` while the group has no keys. */
   id: number

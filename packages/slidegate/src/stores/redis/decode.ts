@@ -44,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, its time by the clock, and the time of its logs if that is later.
+  // The current request, the time by the clock, and the time at which the request was decided.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0

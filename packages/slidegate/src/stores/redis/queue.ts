@@ -30,7 +30,7 @@ const SHARE = 1 / 4
 /** Maximum ops examined to fill a call, as a multiple of the call's size. */
 const LOOKS = 4
 
-/** The number of places in all of a store's hash tables together, and the minimum per table. */
+/** The total places in a store's hash tables, and the minimum per table. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
