@@ -42,7 +42,7 @@ export interface Decision {
   /**
    * Whole units left after this decision: the minimum over all enforced limits.
    *
-   * `Infinity` if no limit is enforced. 0 if `source` is `failClosed`, or if a ban denied the request.
+   * `Infinity` if no limit is enforced. 0 if `source` is `failClosed`, or if a ban or block denied the request.
    */
   readonly remaining: number
   /**

@@ -162,7 +162,7 @@ export class KeyLimits {
     const missing = hasAll ? names.find((name) => ownOf(keys, name) === undefined) : undefined
     if (missing !== undefined) {
       throw invalid(
-        `the key has no ${show(missing)}; pass all of ${names.join(', ')}; use null for those that don't apply`,
+        `the key has no ${show(missing)}; pass all of ${names.join(', ')}, with null for those that don't apply`,
       )
     }
     return keys

@@ -180,8 +180,8 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
-    const right = 'create it with overrides: true or a ban option'
-    throw invalidOption(`the limiter ${show(this.#limiter)} can't block this key; ${right}`, key)
+    const right = 'only with overrides: true or a ban option'
+    throw invalidOption(`the limiter ${show(this.#limiter)} can block this key ${right}`, key)
   }
 
   #explain(keys: readonly OneKey[]): Promise<ExplainOutcome> {

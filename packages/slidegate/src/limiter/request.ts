@@ -102,7 +102,7 @@ export class RequestNamer {
     const { requestId, value, cost = 1 } = options ?? {}
     const valued = limitOfValues(parts)
     if (valued === undefined && value !== undefined) {
-      const message = 'no limit in this limiter counts values; add one with distinct()'
+      const message = 'no limit in this limiter counts values; only distinct() does'
       throw new SlidegateError('invalid_value', message, value)
     }
     if (requestId !== undefined) return { requestId: this.#parsedId(requestId, parts), mayRepeat: true }

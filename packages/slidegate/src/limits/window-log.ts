@@ -24,7 +24,7 @@ const MAX_SPAN: number = 2 ** 32 - 1
 /** Records in a log's first ring. Each larger ring has room for twice as many. */
 const FIRST_SLOTS = 4
 
-/** An empty log frees a ring with more slots than this, unless at least a quarter was in use. */
+/** A larger ring is freed when its log becomes empty. Exception: if at least a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers in the seventh. */

@@ -161,7 +161,7 @@ describe.each(Object.entries(stores))('a key on %s', (where, store) => {
   )
 
   it.each([
-    ['without one', { user: 'a' }, /no "ip"; pass all of user, ip; use null/],
+    ['without one', { user: 'a' }, /no "ip"; pass all of user, ip, with null/],
     ['with an undefined one', { user: 'a', ip: undefined }, /no "ip"/],
     ['without any', {}, /no "user"/],
     ['with an array', [], /no "user"/],
