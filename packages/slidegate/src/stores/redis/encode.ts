@@ -110,7 +110,7 @@ const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
 
-/** A limit's place is its kind's number plus multiples of these values. */
+/** A limit's position is its kind's number plus multiples of these values. See override.lua. */
 const PER_PLACE = 65_536
 const PER_STEP = 16
 
@@ -171,7 +171,7 @@ function numberOf({ kind }: Log): number {
   return KINDS.indexOf(kind.tag) + 1
 }
 
-/** The limits' names and places, and the maximums for overrides: see override.lua. */
+/** The limits' names and positions, and the maximums for overrides: see override.lua. */
 function namesIn({ limits }: LimitSet, log: Log, place: number): string {
   const width = log.kind.tag === 'w' ? 2 : 1
   const number = numberOf(log)
