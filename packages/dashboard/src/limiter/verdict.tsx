@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. At most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. It means that at most half of the requests are denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
@@ -64,7 +64,11 @@ export function verdictOf(evidence: Evidence): Verdict {
   }
   const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied.`
   if (denied < ENOUGH_DENIALS) {
-    return made('unclear', 'Too few denials to judge', `${ofAll} A verdict needs at least ${ENOUGH_DENIALS}.`)
+    return made(
+      'unclear',
+      'Too few denials to judge',
+      `${ofAll} A verdict needs at least ${ENOUGH_DENIALS} denials.`,
+    )
   }
   const dimensions = new Set(keys.filter(isDenied).map(({ dimension }) => dimension))
   const verdicts = Array.from(dimensions, (dimension) => judge(dimension, evidence))

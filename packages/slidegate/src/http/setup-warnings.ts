@@ -21,7 +21,7 @@ export interface SetupBinding<Args extends HandlerArguments> {
 
 /** Checks a guard's first requests. */
 export interface SetupChecks<Args extends HandlerArguments> {
-  /** @param address the client's address from the framework, used as a key or in a list */
+  /** @param address the client's address from the framework: the key, or looked up in a list */
   addressed(address: string | undefined, args: Args): void
   /** @param key the key that a request is charged to */
   charged(key: AnyKey, args: Args): void

@@ -25,7 +25,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * The attempts of one request. Await `admitted`, send the request, then call `answered` or `failed`.
  *
  * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
- * response. If these times are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
+ * response. If the two are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
  * to the time of the response.
  */
 export class Attempts {

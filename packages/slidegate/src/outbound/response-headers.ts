@@ -39,7 +39,7 @@ const MAX_MS = 366 * 86_400_000
 /**
  * Reads rate limit headers: drafts 6, 7, 8 and later, `X-RateLimit-*` and `X-Rate-Limit-*`. Ignores invalid headers.
  *
- * @param nowMs the current time, for absolute times if the response has no `Date`
+ * @param nowMs the current time. Absolute times are relative to it if the response has no `Date`
  */
 export function readResponseHeaders(header: ReadHeader, nowMs: number): ResponseHeaders {
   const read = (name: string) => {

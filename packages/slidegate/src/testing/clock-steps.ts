@@ -58,10 +58,7 @@ export const clockSteps: Cases = {
     )
   },
 
-  async 'each limit compares its own time with the clock, not the later time of another limit'({
-    clock,
-    limiter,
-  }) {
+  async "a limit isn't affected if another limit is further ahead of the clock"({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'window' }),
       concurrency({ limit: 9, ttl: '10s', name: 'held' }),
@@ -117,7 +114,7 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 2)).remaining, 0)
   },
 
-  async "a denial after a large step back also updates the times, so the wait doesn't restart"(scene) {
+  async "a denial after a large step back also updates stored times, so the wait doesn't restart"(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
     await admits(limited, 'k')
@@ -129,7 +126,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'a renewal after a large step back also updates the times, so the slot lasts for its ttl'({
+  async 'a renewal after a large step back also updates stored times, so the slot lasts for its ttl'({
     clock,
     create,
   }) {

@@ -67,7 +67,7 @@ export const slidingCounters: Cases = {
     assert.equal((await denies(limited, 'k')).retryAfterMs, 3)
   },
 
-  async 'sliding counters with the same window share it, and each denies by its own limit'(scene) {
+  async 'sliding counters with the same window share their counts, and each denies by its own limit'(scene) {
     const both = scene.limiter([
       slidingCounter({ limit: 9, window: '1s', name: 'large' }),
       slidingCounter({ limit: 4, window: '1s', name: 'small' }),

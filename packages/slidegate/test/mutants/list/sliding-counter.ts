@@ -49,9 +49,8 @@ export const slidingCounter: Mutants = {
       ['(now - start) / precision, window', '(now - start), window'],
       ['1, start, current, previous, counter.since)', '1, counter.stamp, current, previous, counter.since)'],
     ],
-    'conformance > sliding counters with the same window share it, and each denies by its own limit': [
-      ['words[i] - used', 'words[i] + used'],
-    ],
+    'conformance > sliding counters with the same window share their counts, and each denies by its own limit':
+      [['words[i] - used', 'words[i] + used']],
     'histories 1 > counter': [['if free < cost * fitting then', 'if free < cost then']],
     'histories 2 > counter, great': [
       ['answer = current, previous, place + 2', 'answer = current, previous, place + 1'],
