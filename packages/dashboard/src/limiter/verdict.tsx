@@ -203,7 +203,7 @@ function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
   if (demand.most >= FAR && demand.least < FAR) {
     return 'Perhaps its requests came in a burst, cost more than 1 or were blocked, or the window is longer than the period shown. The key’s page shows the cause.'
   }
-  return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with its usual demand.`
+  return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with the key’s usual demand.`
 }
 
 function isDenied({ denied }: KeyTraffic): boolean {

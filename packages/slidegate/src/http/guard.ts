@@ -99,7 +99,7 @@ export function createGuard<Args extends HandlerArguments>(
   const { limits, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom(options)) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only a `limits` function needs the request. A limiter that was passed may have such a function.
+  // Only a `limits` function needs the request. A limiter from the options may have one.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const jitterMs = options.retryJitter === undefined ? 0 : parseWindow(options.retryJitter, 'retryJitter')
   const decide = decider(limiter)

@@ -284,7 +284,7 @@ export function retryAfterHeaders(decision: Decision): readonly Header[] {
   return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}` }]
 }
 
-/** The denying limit with the longest wait, otherwise the limit with the fewest units remaining. */
+/** The denying limit with the longest wait. If no limit denies, the limit with the fewest units remaining. */
 function tightest(decision: Decision): LimitDecision | undefined {
   const limits = decision.limits.filter((limit) => !limit.shadow)
   const [denying] = limits.filter((limit) => !limit.allowed).sort((a, b) => b.retryAfterMs - a.retryAfterMs)

@@ -50,7 +50,7 @@ export class ReplayedHistogram {
   }
 }
 
-/** Returns a value per bucket, each at the same fraction of its bucket's width. All counted values add up to the sum. */
+/** Returns one value per bucket, at the same fraction of each width. Multiplied by the counts, they add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)

@@ -24,7 +24,7 @@ export interface Learned {
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Milliseconds to wait after the first 429 without a wait time. Doubles with each consecutive 429. */
+/** Milliseconds to wait after the first 429 that has no wait time. Doubles with each consecutive 429. */
 const REFUSED_MS = 1000
 
 /** Maximum rounding error, in milliseconds, of a time that is reported in whole seconds. */

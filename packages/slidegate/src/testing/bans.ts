@@ -37,7 +37,7 @@ export const bans: Cases = {
       scene.clock.advance(afterMs)
       for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
         const { allowed, blockedMs: reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
-        // When the ban began, the window was full for another second.
+        // The window is full for the first second of the ban.
         const waitMs = Math.max(0, blockedMs - 19_000)
         assert.deepEqual(
           { allowed, reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy },

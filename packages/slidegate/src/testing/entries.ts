@@ -56,7 +56,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.deepEqual(await entriesOf(limited, 'k'), [])
     },
 
-    async [`${log}: a refund removes one request at any position, once`](scene) {
+    async [`${log}: a refund removes its request from any position, and only once`](scene) {
       const { clock } = scene
       const limited = scene.limiter([windowOf(12)])
       const decisions = []
