@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. It means that at most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. With it, at most half of the requests are denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
@@ -96,7 +96,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   }
   const isAlone = shareOf([first]) >= 0.9 && first.shareDenied.least >= NEARLY_ALL
   if (isAlone && isSteady(evidence.deniedBySecond)) {
-    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop. Ask its owner to fix it, or block the key for a while.`
+    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop. Ask its owner to fix the client, or block the key for a while.`
     return made('retries', `${first.key} doesn’t back off`, text, [first])
   }
   const networks = judgeNetworks(keys)

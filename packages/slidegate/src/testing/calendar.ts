@@ -130,7 +130,7 @@ export const calendar: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 10_000)
   },
 
-  async 'around an edge, first-hit windows admit at most one unit less than twice the limit'(scene) {
+  async 'around a boundary, first-hit windows admit at most one unit less than twice the limit'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 5, window: '10s', align: 'first-hit' })])
     await admits(limited, 'k')
     scene.clock.advance(9999)

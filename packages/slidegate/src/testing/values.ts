@@ -49,7 +49,7 @@ export const values: Cases = {
     assert.equal((await limited.peek('k', { value: 'b' })).remaining, 1)
   },
 
-  async 'a shadow limit on values never denies, and counts up to its limit'({ limiter }) {
+  async 'a shadow limit on values never denies, and stores values only up to its limit'({ limiter }) {
     const limited = limiter([distinct({ limit: 1, window: '10s', shadow: true })])
     const results = []
     for (const value of ['a', 'b', 'a']) {
