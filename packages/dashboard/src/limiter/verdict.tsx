@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. With it, at most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. At most half of the requests are then denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
