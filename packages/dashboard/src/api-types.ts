@@ -101,7 +101,7 @@ export interface ExplainedLimit {
   readonly remaining: number
   readonly resetAfterMs: number | null
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
-  /** Present only for kinds that store the time of each charge. */
+  /** Present only for kinds of limits that store the time of each charge. */
   readonly charges?: readonly Charge[]
   readonly olderUnits?: number
   readonly declared?: DeclaredLimit

@@ -16,7 +16,7 @@ export interface Live {
   readonly connections: number
   /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
-  /** Requests per second for each limiter, over the last minute. Values begin when the page is opened. */
+  /** Requests per second for each limiter in the last minute. No values from before the page was opened. */
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 

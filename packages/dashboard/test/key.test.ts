@@ -467,7 +467,7 @@ it('the page shows when a request with a cost would be admitted', async () => {
   await page.getByLabel('A request costing').fill('6')
   await expect.poll(() => verdict.textContent()).toMatch(/admitted in (\d+ s|1 min): 40-per-1m is full/)
   await page.getByLabel('A request costing').fill('41')
-  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 exceeds 40-per-1m/)
+  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 exceeds the limit 40-per-1m/)
   await page.getByLabel('A request costing').fill('no number')
   await expect.poll(() => verdict.textContent()).toMatch(/positive whole number/)
 })

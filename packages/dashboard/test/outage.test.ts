@@ -65,7 +65,7 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
   await expect
     .poll(consequences, { timeout: 30_000 })
     .toEqual([
-      'api enforces half its limits in each process',
+      'api enforces half of each limit in every process',
       'login denies everyone',
       'pay answers every request with an error (503)',
       'search lets everyone through, uncounted',
@@ -119,7 +119,7 @@ it('a killed instance stays visible for a while, with the time and its last rate
     .poll(() => row.innerText(), { timeout: 30_000 })
     .toMatch(/gone since \d\d:\d\d:\d\d, [1-9][\d.]*\/s before that/)
   await row.getByRole('link', { name: 'What to do' }).waitFor()
-  await page.getByText(`An instance has ended without shutting down: `).waitFor()
+  await page.getByText(`An instance has disappeared without shutting down: `).waitFor()
   expect(await page.getByLabel('In the last second').innerText()).toMatch(/Instances\s+1\b/)
   await isAccessible(window)
 })

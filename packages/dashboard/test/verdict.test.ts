@@ -385,7 +385,7 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'one client at two and a half times the limit',
     verdict: 'unclear',
-    says: /with its usual demand/,
+    says: /with the key’s usual demand/,
     names: ['eager'],
     observed: (crowd) =>
       observe(

@@ -1,7 +1,7 @@
 // Formats numbers, times and untrusted text for a terminal.
 
-// Control characters, unpaired surrogates, formatting, invisible characters and line separators could control a terminal or
-// disguise text.
+// Control and formatting characters, unpaired surrogates, invisible characters and line separators could control a
+// terminal or disguise text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Makes untrusted text safe to print, and cuts it to about `length` characters. */

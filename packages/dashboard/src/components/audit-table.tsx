@@ -61,8 +61,8 @@ export function AuditTable({
                 for <code class="whom">{keyText(undone.key)}</code>
               </>
             )}
-            : {undone.summary}. This restores the previous state, with its original expiry. It fails if
-            something has changed since.
+            : {undone.summary}. Undoing this restores the previous state, with its original expiry. It fails
+            if something has changed since.
           </p>
         </Confirm>
       )}

@@ -150,8 +150,8 @@ function Lift({
     >
       <p>
         <b>{limiter}</b> no longer blocks {dimension !== undefined && <span class="muted">{dimension} </span>}
-        <code class="whom">{key}</code>, and forgets its denials and earlier bans. Its limits and its override
-        are kept.
+        <code class="whom">{key}</code>, and forgets its denials and earlier bans. The key’s usage and
+        override are kept.
       </p>
     </Confirm>
   )

@@ -21,12 +21,12 @@ export interface ChartSeries {
 
 const HEIGHT = 180
 
-/** The number of steps in a chart with one step per second. Other charts are as long as their data. */
+/** The number of steps shown if a step is one second. Charts with longer steps show all their data. */
 const SECONDS = 300
 
 /**
  * A line chart over time. The legend shows the values at the pointer, or the latest values if the pointer is
- * elsewhere. All charts show the same pointer position.
+ * elsewhere. All charts with the same steps share the position of the pointer.
  */
 export function Chart({
   title,

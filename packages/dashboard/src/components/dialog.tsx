@@ -136,7 +136,7 @@ export function Confirm({
               Cancel
             </button>
           )}
-          {/* `aria-disabled` keeps the button reachable, so that screen readers read the reason. */}
+          {/* `aria-disabled` keeps the button reachable, so that screen readers can read why it is disabled. */}
           <button
             type="submit"
             class={isDangerous ? 'dangerous' : 'primary'}

@@ -106,11 +106,10 @@ export function consequenceOf(
   isOne: boolean,
 ): string {
   const where = processesDown === processes ? '' : `, in ${processesDown} of ${processes} processes`
-  const its = isOne ? 'its' : 'their'
   const words = {
     deny: `${isOne ? 'denies' : 'deny'} everyone`,
     allow: `${isOne ? 'lets' : 'let'} everyone through, uncounted`,
-    local: `${isOne ? 'enforces' : 'enforce'} ${SHARES[instances] ?? `1/${instances} of`} ${its} limits in each process`,
+    local: `${isOne ? 'enforces' : 'enforce'} ${SHARES[instances] ?? `1/${instances} of`} each limit in every process`,
     throw: `${isOne ? 'answers' : 'answer'} every request with an error (503)`,
   }
   return `${words[onStoreError]}${where}`
@@ -118,7 +117,7 @@ export function consequenceOf(
 
 const SHARES: Readonly<Record<number, string>> = {
   1: 'all of',
-  2: 'half',
+  2: 'half of',
   3: 'a third of',
   4: 'a quarter of',
 }

@@ -73,7 +73,7 @@ export function ChangePanel({ configuration }: { readonly configuration: Configu
             <button type="button" onClick={() => write(configuration.inForce)}>
               Start from the active configuration
             </button>
-            <span class="field-hint">Replace the secrets that are shown as ***. The check rejects them.</span>
+            <span class="field-hint">Replace the secrets that are shown as ***. The check rejects ***.</span>
           </div>
         </form>
       ) : (

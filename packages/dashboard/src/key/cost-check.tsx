@@ -46,7 +46,7 @@ function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }:
   if (blockedMs === null) return 'is denied until the key is unblocked.'
   if (retryAfterMs === null) {
     const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
-    return `is never admitted: ${count(cost)} exceeds ${small.map(({ name }) => name).join(', ')}.`
+    return `is never admitted: ${count(cost)} exceeds the limit ${small.map(({ name }) => name).join(', ')}.`
   }
   const why = blockedMs > 0 ? 'the key is blocked' : `${deniedBy.join(', ')} is full`
   return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`

@@ -3,7 +3,7 @@
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import type { ExplainedLimit } from '../api-types.ts'
 
-/** Kinds that count units over a window. A bucket's window is the time that it takes to refill completely. */
+/** Kinds of limits that count units over a window. A bucket's window is the time that it takes to refill completely. */
 const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter', 'tokenBucket']
 
 /**

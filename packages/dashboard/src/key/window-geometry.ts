@@ -9,7 +9,7 @@ export interface Frame {
   readonly scale: number
   /** The position of the current time. */
   readonly now: number
-  /** The position of the window's start. Undefined if the kind doesn't store the time of each charge. */
+  /** The position of the window's start. Undefined if this kind of limit doesn't store the time of each charge. */
   readonly edge: number | undefined
 }
 
@@ -34,7 +34,7 @@ export interface Level {
 const LEAST_MARK = 2
 const LEAST_HEIGHT = 4
 
-/** Kinds that free units gradually instead of a whole charge at a time. */
+/** Kinds of limits that free units gradually instead of a whole charge at a time. */
 const GRADUAL = ['tokenBucket', 'slidingCounter']
 
 export function isGradual({ declared }: ExplainedLimit): boolean {

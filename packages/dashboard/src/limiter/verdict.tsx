@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. At most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. At most half of the requests are then denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
@@ -64,7 +64,11 @@ export function verdictOf(evidence: Evidence): Verdict {
   }
   const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied.`
   if (denied < ENOUGH_DENIALS) {
-    return made('unclear', 'Too few denials to judge', `${ofAll} A verdict needs at least ${ENOUGH_DENIALS}.`)
+    return made(
+      'unclear',
+      'Too few denials to judge',
+      `${ofAll} A verdict needs at least ${ENOUGH_DENIALS} denials.`,
+    )
   }
   const dimensions = new Set(keys.filter(isDenied).map(({ dimension }) => dimension))
   const verdicts = Array.from(dimensions, (dimension) => judge(dimension, evidence))
@@ -92,7 +96,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   }
   const isAlone = shareOf([first]) >= 0.9 && first.shareDenied.least >= NEARLY_ALL
   if (isAlone && isSteady(evidence.deniedBySecond)) {
-    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop. Ask its owner to fix it, or block the key for a while.`
+    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop. Ask its owner to fix the client, or block the key for a while.`
     return made('retries', `${first.key} doesn’t back off`, text, [first])
   }
   const networks = judgeNetworks(keys)
@@ -199,7 +203,7 @@ function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
   if (demand.most >= FAR && demand.least < FAR) {
     return 'Perhaps its requests came in a burst, cost more than 1 or were blocked, or the window is longer than the period shown. The key’s page shows the cause.'
   }
-  return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with its usual demand.`
+  return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with the key’s usual demand.`
 }
 
 function isDenied({ denied }: KeyTraffic): boolean {

@@ -76,8 +76,8 @@ function Warnings({ overview: { instances, gone, missing, limiters } }: { readon
       {gone.length > 0 && (
         <Notice tone="warn">
           <p>
-            {gone.length === 1 ? 'An instance has' : `${gone.length} instances have`} ended without shutting
-            down:{' '}
+            {gone.length === 1 ? 'An instance has' : `${gone.length} instances have`} disappeared without
+            shutting down:{' '}
             {gone
               .map(({ host, pid, goneSinceMs }) => `${host}/${pid} at ${timeOfDay(goneSinceMs)}`)
               .join(', ')}

@@ -74,7 +74,7 @@ const INSTANCES: readonly Column<Instance>[] = [
   { id: 'started', label: 'Since', cell: ({ startedAtMs }) => dateTime(startedAtMs) },
 ]
 
-/** An instance that ended without shutting down properly. */
+/** An instance that disappeared without shutting down properly. */
 function Gone({ instance: { goneSinceMs, lastPerSecond } }: { readonly instance: GoneInstance }) {
   return (
     <div>

@@ -138,7 +138,7 @@ function LineChoice({
         />
         <FieldChoice
           label="Time field"
-          hint="In JSON lines: ISO 8601, or epoch seconds or milliseconds"
+          hint="In JSON lines: ISO 8601, epoch seconds or epoch milliseconds"
           list={names}
           value={options.timeField}
           onChange={(timeField) => onChange({ ...options, timeField })}

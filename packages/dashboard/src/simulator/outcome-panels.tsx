@@ -243,8 +243,8 @@ export function NeedsPanel({
     <section class="panel needs" aria-label="Limits that would fit">
       <h2>Which limit would fit?</h2>
       <p class="muted">
-        The lowest sliding window limit per {formatDuration(question.windowMs)} that would never have denied
-        this share of callers.
+        For each share of callers, the lowest sliding window limit per {formatDuration(question.windowMs)}{' '}
+        that would never have denied them.
       </p>
       <Table label="Limits that would fit" columns={columns} rows={needs} keyOf={({ share }) => `${share}`} />
     </section>

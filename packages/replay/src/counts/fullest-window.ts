@@ -43,7 +43,7 @@ export class FullestWindow {
     return this.#fullest
   }
 
-  /** Adds a request. Returns the key's units in the window that ends at its time. */
+  /** Adds a request. Returns the key's units in the window that ends at the request's time. */
   add(key: string, timeMs: number, cost = 1): number {
     const recent = this.#recentOf(key, timeMs)
     const last = recent.times.length - 1

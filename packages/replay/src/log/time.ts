@@ -1,6 +1,6 @@
 // Parses the times in log lines.
 
-// 2^47 ms is the latest time that a limiter's log can store. Real logs don't come near it.
+// Well below 2^47 ms, the latest time that a limiter can store, but later than any time in a real log.
 const LATEST_MS = Date.UTC(3000, 0, 1) - 1
 
 /** Smaller numbers are seconds since the epoch (until the year 5138). Larger ones are milliseconds (since 1973). */
@@ -23,7 +23,7 @@ export function parseAccessLogTime(text: string): number | undefined {
 /**
  * Parses the time in a field of a JSON line.
  *
- * The time is ISO 8601 text (UTC if it has no zone), or the seconds or milliseconds since the epoch.
+ * The time is ISO 8601 text (UTC if it has no zone), or a number of seconds or milliseconds since the epoch.
  */
 export function parseJsonTime(value: unknown): number | undefined {
   if (typeof value === 'number') return parseEpoch(value)

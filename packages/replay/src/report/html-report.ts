@@ -305,9 +305,7 @@ function leftOutSection({ report, run }: HtmlReportOptions): Markup {
   const remarks = [
     ...remarksOf(report),
     ...(uncounted > 0
-      ? [
-          `${formatCount(uncounted)} requests came from callers that this report doesn't count separately, because there are too many of them`,
-        ]
+      ? [`${formatCount(uncounted)} requests aren't counted by caller, because the log has too many callers`]
       : []),
   ].map((remark) => element('p', {}, `${remark}.`))
   if (skipped === 0 && remarks.length === 0) return together([])

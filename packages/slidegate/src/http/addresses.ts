@@ -15,7 +15,7 @@ export function isIPv4(text: string): boolean {
 /** The well-known prefix of NAT64 (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** IPv4 ranges that NAT64 addresses may not contain. Otherwise, an outside client could impersonate a trusted proxy. */
+/** IPv4 ranges to which NAT64 addresses are never translated. Otherwise, an outside client could impersonate a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
 
 /** Parses an address in any spelling. IPv4-mapped and NAT64 addresses become IPv4. */

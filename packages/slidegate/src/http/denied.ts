@@ -33,7 +33,7 @@ export type DeniedPolicy =
   | { readonly delay: Duration }
   | { readonly queue: number; readonly maxWait?: Duration }
 
-/** Delays a denied request's retry by a random time of up to `jitterMs`. */
+/** Adds a random time of up to `jitterMs` to a denial's wait times. */
 export function withJitter(decision: Decision, jitterMs: number): Decision {
   const ms = Math.round(Math.random() * jitterMs)
   return {

@@ -1,8 +1,8 @@
 // The guard that all adapters share: it turns a request into a verdict. A binding reads a framework's requests.
 //
 // The steps, in order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`, then the limiter. The guard calls
-// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting request. A step
-// creates a promise only if it has to wait.
+// `consume`. If denied requests are delayed or queued, it calls `wait` instead, so that no request overtakes a waiting
+// one. A step creates a promise only if it has to wait.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -99,7 +99,7 @@ export function createGuard<Args extends HandlerArguments>(
   const { limits, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom(options)) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only a `limits` function needs the request. A limiter that was passed may have such a function.
+  // Only a `limits` function needs the request. A limiter from the options may have one.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const jitterMs = options.retryJitter === undefined ? 0 : parseWindow(options.retryJitter, 'retryJitter')
   const decide = decider(limiter)

@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response has a tighter limit. If the limits are equal, the earlier limiter's headers are kept. */
+/** Whether the response already has a tighter limit. If the limits are equal, the earlier limiter's headers are kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -151,9 +151,9 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
  *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
- * `t` is the number of seconds until a limit's full quota is available. On a denial, only the limits that denied the request have
- * a `t`: the seconds until that limit would allow the same request, at most `Retry-After`. An active ban is listed before the
- * limits, as a policy with a quota of 0:
+ * `t` is the number of seconds until a limit's full quota is available. On a denial, only the limits that denied
+ * the request have a `t`: the seconds until that limit would allow the same request, never more than `Retry-After`. An
+ * active ban is listed before the limits, as a policy with a quota of 0:
  *
  *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60
  *     RateLimit: "ip.ban";r=0;t=600, "ip.burst";r=100
@@ -284,7 +284,7 @@ export function retryAfterHeaders(decision: Decision): readonly Header[] {
   return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}` }]
 }
 
-/** The denying limit with the longest wait, otherwise the limit with the fewest units remaining. */
+/** The denying limit with the longest wait. If no limit denies, the limit with the fewest units remaining. */
 function tightest(decision: Decision): LimitDecision | undefined {
   const limits = decision.limits.filter((limit) => !limit.shadow)
   const [denying] = limits.filter((limit) => !limit.allowed).sort((a, b) => b.retryAfterMs - a.retryAfterMs)

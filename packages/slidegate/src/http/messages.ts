@@ -17,7 +17,10 @@ export interface MessageOptions<Message>
   readonly key?: NonNullable<GuardOptions<[message: Message]>['key']>
   /** Addresses and networks of clients whose connections are closed immediately. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** Called for each denied message, instead of sending a denial. If it returns a promise, the next message waits for it. */
+  /**
+   * Called for each denied message. Replaces the denial that is sent by default. If it returns a promise, the next
+   * message waits for it.
+   */
   readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
   /** Maximum number of messages per connection that can await a decision, from 1 to 2^20. */
   readonly maxPending?: number

@@ -175,7 +175,7 @@ const HTTP2_CANCEL = 8
 type Next = (error?: Error) => void
 
 /**
- * Calls the guard and carries out its verdict. Calls `next` for admitted requests, and with any error.
+ * Calls the guard and carries out its verdict. Calls `next()` for admitted requests, and `next(error)` after an error.
  *
  * Returns no promise, because Express 5 would pass its rejection to `next` again.
  */
@@ -229,7 +229,7 @@ function failing(next: Next): (reason: unknown) => void {
 
 function ignore(): void {}
 
-/** Returns Connect middleware. It calls `next` for admitted requests, and with any error. */
+/** Returns Connect middleware. It calls `next()` for admitted requests, and `next(error)` after an error. */
 export function connect<Req, Res extends NodeResponse, Next extends (error?: unknown) => void>(
   guard: Guard<[req: Req, res: Res, next: Next]>,
 ): (req: Req, res: Res, next: Next) => void {

@@ -40,7 +40,7 @@ export type RefundIf<Args extends HandlerArguments> =
  */
 export interface GuardOptions<Args extends HandlerArguments> {
   /**
-   * A limiter from `createLimiter`, for example one that several routes share. Can't be combined with `name`, `limits` and
+   * A limiter from `createLimiter`, for example one that several routes share. Can't be combined with `name`, `limits` or
    * `store`.
    */
   readonly limiter?: Limiter | Limiter<Readonly<Record<string, string | null>>>

@@ -13,7 +13,7 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Omitted if the framework has no such setting. */
+  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Bindings without such a setting omit it. */
   proxySetting?(...args: Args): string | undefined
   /** Whether a request may intentionally pass the guard several times, as with GraphQL resolvers. Default: false. */
   readonly sharesRequests?: boolean
@@ -21,7 +21,7 @@ export interface SetupBinding<Args extends HandlerArguments> {
 
 /** Checks a guard's first requests. */
 export interface SetupChecks<Args extends HandlerArguments> {
-  /** @param address the client's address from the framework, used as a key or in a list */
+  /** @param address the client's address, as the framework reports it */
   addressed(address: string | undefined, args: Args): void
   /** @param key the key that a request is charged to */
   charged(key: AnyKey, args: Args): void

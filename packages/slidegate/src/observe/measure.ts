@@ -125,7 +125,7 @@ class Instruments<State> {
     this.#observe(this.#meter.createObservableGauge(nameOf(name), { unit, description }), samples)
   }
 
-  /** @param scale the divisor that converts counts to this unit, such as 1000 for ms to s */
+  /** @param scale the divisor that converts counted values to `unit`: 1000 for ms to s */
   histogram(
     name: string,
     unit: string,

@@ -12,8 +12,8 @@ const LEAST_SHARE = 0.001
  * Records counts in an OpenTelemetry histogram when it collects metrics.
  *
  * OpenTelemetry records a histogram value by value, which costs many times as much as a decision. So values are counted in
- * buckets. Each collection records the same number of new values per bucket, with the same sum. If there are
- * more than 1,000 new values, it records 1,000 in the same proportions and carries the fractions over.
+ * buckets. Each collection records as many values per bucket as were counted since the last one, with the same
+ * sum. If there are more than 1,000 new values, it records 1,000 in the same proportions and carries the fractions over.
  */
 export class ReplayedHistogram {
   readonly #histogram: Histogram
@@ -50,7 +50,7 @@ export class ReplayedHistogram {
   }
 }
 
-/** Returns a value per bucket, each at the same fraction of its bucket's width. All counted values add up to the sum. */
+/** Returns one value per bucket, at the same fraction of each width. Multiplied by the counts, they add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)

@@ -25,7 +25,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * The attempts of one request. Await `admitted`, send the request, then call `answered` or `failed`.
  *
  * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
- * response. If these times are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
+ * response. If the two are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
  * to the time of the response.
  */
 export class Attempts {
@@ -58,7 +58,7 @@ export class Attempts {
     this.#gate.enter()
   }
 
-  /** Resolves when the request may be sent. Rejects with the signal's abort reason, or like `Limiter.wait`. */
+  /** Resolves when the request may be sent. Rejects with the signal's abort reason, or with an error from `Limiter.wait`. */
   async admitted(): Promise<void> {
     try {
       await this.#admitted()
@@ -218,7 +218,8 @@ interface Emitter {
 }
 
 /**
- * Returns a signal that is also aborted if a body stream fails before it's sent. Unhandled, the error would crash the process.
+ * Returns a signal that is also aborted if a body stream fails before it's sent. Otherwise, the unhandled error would crash
+ * the process.
  */
 function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal

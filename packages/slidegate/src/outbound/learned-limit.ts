@@ -24,10 +24,10 @@ export interface Learned {
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Milliseconds to wait after the first 429 without a wait time. Doubles with each consecutive 429. */
+/** Milliseconds to wait after the first 429 that has no wait time. Doubles with each consecutive 429. */
 const REFUSED_MS = 1000
 
-/** Maximum rounding error for a time in whole seconds, in milliseconds. */
+/** Maximum rounding error, in milliseconds, of a time that is reported in whole seconds. */
 const ROUNDED_MS = 1000
 
 /** Maximum margin added to the wait that an upstream requests. */
@@ -123,8 +123,9 @@ interface Plan {
 /**
  * Plans how to apply the values of a response.
  *
- * The excess is how many fewer units remain upstream than in the limiter. Since this request was admitted, other
- * requests may have been admitted or may have left the window, so the lower of the decisions' remaining units is used.
+ * The excess is how many fewer units remain upstream than in the limiter. The
+ * limiter's number is the lower of the remaining units in `then` and `now`, because other requests may have been
+ * admitted or may have left the window in between.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }

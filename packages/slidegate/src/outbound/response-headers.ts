@@ -39,7 +39,7 @@ const MAX_MS = 366 * 86_400_000
 /**
  * Reads rate limit headers: drafts 6, 7, 8 and later, `X-RateLimit-*` and `X-Rate-Limit-*`. Ignores invalid headers.
  *
- * @param nowMs the current time, for absolute times if the response has no `Date`
+ * @param nowMs the current time. Absolute times are relative to it if the response has no `Date`
  */
 export function readResponseHeaders(header: ReadHeader, nowMs: number): ResponseHeaders {
   const read = (name: string) => {
@@ -160,7 +160,7 @@ function leading(field: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Reads seconds from now. Numbers of 1e9 (about 32 years) or more are seconds or milliseconds since the epoch. */
+/** Reads a time in seconds from now. Numbers of 1e9 (about 32 years) or more are seconds or milliseconds since the epoch. */
 function resetIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
   if (value === undefined) return until(dateIn(field), clockMs)
@@ -169,7 +169,7 @@ function resetIn(field: string | undefined, clockMs: number): number | undefined
   return number >= 1e9 ? until(number * 1000, clockMs) : bounded(number * 1000)
 }
 
-/** Reads seconds or a date. */
+/** Reads a number of seconds, or a date. */
 function retryAfterIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*(\d{1,15}(?:\.\d{1,9})?)\s*$/.exec(field ?? '')?.[1]
   return value === undefined ? until(dateIn(field), clockMs) : bounded(Number(value) * 1000)

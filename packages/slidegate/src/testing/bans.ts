@@ -37,7 +37,7 @@ export const bans: Cases = {
       scene.clock.advance(afterMs)
       for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
         const { allowed, blockedMs: reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
-        // When the ban began, the window was full for another second.
+        // The window is full for the first second of the ban.
         const waitMs = Math.max(0, blockedMs - 19_000)
         assert.deepEqual(
           { allowed, reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy },
@@ -62,7 +62,7 @@ export const bans: Cases = {
     assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
   },
 
-  async 'a blocked key also waits for its limits if they are still full after the ban'(scene) {
+  async 'a blocked key also waits for its limits if they are still full after the block'(scene) {
     const limiter = scene.create({
       limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
       overrides: true,
@@ -84,7 +84,7 @@ export const bans: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async "denials for a blocked key don't count and don't extend the ban"(scene) {
+  async "denials for a banned key don't count and don't extend the ban"(scene) {
     const limiter = banning(scene)
     await causeBan(limiter)
     for (let i = 0; i < 40; i++) {
@@ -121,7 +121,7 @@ export const bans: Cases = {
     }
   },
 
-  async 'a key that keeps sending new values is blocked'(scene) {
+  async 'a key that keeps sending new values is banned'(scene) {
     const limits = [distinct({ limit: 1, window: '1h' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     const deniedByFor = async (value: string) => (await limiter.consume('k', { value })).deniedBy
@@ -217,7 +217,7 @@ export const bans: Cases = {
     assert.equal(await left(limiter, 'k'), 1)
   },
 
-  async 'only the keys whose limits denied the request are blocked'(scene) {
+  async 'only the keys whose limits denied the request are banned'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 1, window: '1s' })],
@@ -256,7 +256,7 @@ export const bans: Cases = {
         [true, 98],
       ],
     )
-    // The ban or the block decides, whichever ends later.
+    // Whichever ends later, the ban or the block, determines the wait.
     const both = await denies(limiter, key)
     assert.equal(both.blockedMs, 60_000)
     assert.deepEqual(both.deniedBy, ['user.ban', 'ip.block', 'user.1-per-1s'])

@@ -104,7 +104,7 @@ export const calendar: Cases = {
     // Setting the clock back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // Just before the start of the month, decisions still use the time at which the month starts.
+    // A second before the start of the month, decisions still use the start of the month as their time.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])
@@ -130,7 +130,7 @@ export const calendar: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 10_000)
   },
 
-  async 'around an edge, first-hit windows admit at most one unit less than twice the limit'(scene) {
+  async 'around a boundary, first-hit windows admit at most one unit less than twice the limit'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 5, window: '10s', align: 'first-hit' })])
     await admits(limited, 'k')
     scene.clock.advance(9999)

@@ -25,22 +25,22 @@ const NEW_LOG_CHANGES: readonly (readonly [string, Limit, Limit])[] = [
     slidingWindow({ limit: 10, window: '10s' }),
   ],
   [
-    'another window in a sorted set',
+    'a different window length in a sorted set',
     slidingWindow({ limit: 10, window: '10s', log: 'zset' }),
     slidingWindow({ limit: 10, window: '20s', log: 'zset' }),
   ],
   [
-    'another bucket interval',
+    'a different bucket interval',
     tokenBucket({ capacity: 10, refill: 1, interval: '10s' }),
     tokenBucket({ capacity: 10, refill: 1, interval: '20s' }),
   ],
   [
-    'another fixed window length',
+    'a different fixed window length',
     fixedWindow({ limit: 10, window: '10s' }),
     fixedWindow({ limit: 10, window: '30s' }),
   ],
   [
-    'another kind',
+    'a different kind of limit',
     slidingWindow({ limit: 10, window: '10s' }),
     tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
   ],
@@ -76,7 +76,7 @@ export const changes: Cases = {
     },
   })),
 
-  async 'a sliding window counts charges made under another window length'(scene) {
+  async 'a sliding window counts charges made with a different window length'(scene) {
     const { limiter, change } = changing(scene, slidingWindow({ limit: 5, window: '10s' }))
     await admits(limiter, 'k', 2)
     scene.clock.advance(6000)
@@ -85,7 +85,7 @@ export const changes: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, 5000)
     await admits(limiter, 'k', 2)
     change(slidingWindow({ limit: 20, window: '1m' }))
-    // The charge counts if it is still stored. With a shorter window, it may have been deleted.
+    // The charge counts if it is still stored. It may have been deleted while the window was shorter.
     assert.ok((await limiter.peek('k')).remaining <= 15)
     scene.clock.advance(60_000)
     assert.equal(await left(limiter, 'k'), 20)

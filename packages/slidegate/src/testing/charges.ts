@@ -161,7 +161,10 @@ export const charges: Cases = {
     }
   },
 
-  async 'a refund reports the lowest number of units across all enforced limits'({ clock, limiter }) {
+  async 'a refund reports the lowest number of refunded units across all enforced limits'({
+    clock,
+    limiter,
+  }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 5, window: '1s', name: 'fixed' }),

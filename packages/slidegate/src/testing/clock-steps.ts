@@ -18,7 +18,10 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async "after a small step back, time doesn't advance until the clock catches up"({ clock, limiter }) {
+  async "after the clock is set back slightly, time doesn't advance until the clock catches up"({
+    clock,
+    limiter,
+  }) {
     const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
     const { atMs } = await admits(limited, 'k')
     clock.advance(-1000)
@@ -33,7 +36,7 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 3)).atMs, atMs + 10_000)
   },
 
-  async 'after a small step back, keys in one batch are still counted separately'(scene) {
+  async 'after the clock is set back slightly, keys in one batch are still counted separately'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 12, window: 150 }),
@@ -58,10 +61,7 @@ export const clockSteps: Cases = {
     )
   },
 
-  async 'each limit compares its own time with the clock, not the later time of another limit'({
-    clock,
-    limiter,
-  }) {
+  async "a limit isn't affected if another limit is further ahead of the clock"({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'window' }),
       concurrency({ limit: 9, ttl: '10s', name: 'held' }),
@@ -76,7 +76,7 @@ export const clockSteps: Cases = {
     assert.equal((await limited.peek('k')).atMs, startMs + 900)
   },
 
-  async 'after a large step back, all charges count as if made now, so no window exceeds its limit'({
+  async 'after the clock is set far back, all charges count as if made now, so no window exceeds its limit'({
     clock,
     limiter,
   }) {
@@ -93,7 +93,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k', 3)
   },
 
-  async 'after a large step back, no key is denied for longer than the window'(scene) {
+  async 'after the clock is set far back, no key is denied for longer than the window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'second' }),
@@ -117,7 +117,9 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 2)).remaining, 0)
   },
 
-  async "a denial after a large step back also updates the times, so the wait doesn't restart"(scene) {
+  async "a denial after the clock is set far back also updates stored times, so the wait doesn't restart"(
+    scene,
+  ) {
     const { clock } = scene
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
     await admits(limited, 'k')
@@ -129,7 +131,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'a renewal after a large step back also updates the times, so the slot lasts for its ttl'({
+  async 'a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl'({
     clock,
     create,
   }) {

@@ -9,7 +9,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies } from './conformance-case.ts'
 
 export const explaining: Cases = {
-  async 'explain reports the usage, when it started and when it frees up'(scene) {
+  async 'explain reports the usage, when it started and when units become free'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 20, window: '10s' })])
     const startMs = scene.clock.now()
     await admits(limiter, 'k', 5)

@@ -70,7 +70,7 @@ export const overriding: Cases = {
     assert.deepEqual(listed.sort(), keys.map((key, i) => `${key} ${3 + i}`).sort())
   },
 
-  async 'an override can expire, and usage under it still counts'(scene) {
+  async 'an override can expire, and the usage until then still counts'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9, window: '1h' }, { ttl: '1m' })
     assert.equal((await overridable(scene).overrides.get('k'))!.expiresInMs, 60_000)

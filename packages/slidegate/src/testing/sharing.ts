@@ -66,7 +66,9 @@ export const sharing: Cases = {
     assert.equal(await left(long, 'k'), 4)
   },
 
-  async 'a longer window waits only for the charges that are stored, until it is charged itself'(scene) {
+  async 'before its first charge, a longer window waits only for the charges that a shorter window kept'(
+    scene,
+  ) {
     const short = scene.limiter([slidingWindow({ limit: 2, window: '1s' })])
     const long = scene.limiter([slidingWindow({ limit: 2, window: '10s' })])
     await admits(short, 'k', 2)

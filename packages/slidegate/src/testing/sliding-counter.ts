@@ -67,7 +67,7 @@ export const slidingCounters: Cases = {
     assert.equal((await denies(limited, 'k')).retryAfterMs, 3)
   },
 
-  async 'sliding counters with the same window share it, and each denies by its own limit'(scene) {
+  async 'sliding counters with the same window share their counts, and each denies by its own limit'(scene) {
     const both = scene.limiter([
       slidingCounter({ limit: 9, window: '1s', name: 'large' }),
       slidingCounter({ limit: 4, window: '1s', name: 'small' }),
@@ -135,7 +135,9 @@ export const slidingCounters: Cases = {
     assert.equal(await left(limited, 'k'), 3)
   },
 
-  async 'after a small step back across an edge, a sliding counter waits for the clock'(scene) {
+  async 'after the clock is set back slightly across a boundary, a sliding counter waits for the clock'(
+    scene,
+  ) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 3, window: '1s' })])
     const { atMs } = await admits(limited, 'k', 2)
@@ -149,7 +151,7 @@ export const slidingCounters: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after a large step back, all units of a sliding counter count in the current window'(scene) {
+  async 'after the clock is set far back, all units of a sliding counter count in the current window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 6, window: '1s' })])
     await admits(limited, 'k', 4)

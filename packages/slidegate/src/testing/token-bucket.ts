@@ -122,7 +122,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await left(limited, 'k'), 5)
   },
 
-  async 'after a small step back, a token bucket waits for the clock'({ clock, limiter }) {
+  async 'after the clock is set back slightly, a token bucket waits for the clock'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 2, ...TENTHS })])
     const { atMs } = await admits(limited, 'k')
     clock.advance(-500)
@@ -135,7 +135,7 @@ export const tokenBuckets: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after a large step back, the debt of a token bucket counts as if charged now'(scene) {
+  async 'after the clock is set far back, the debt of a token bucket counts as if charged now'(scene) {
     const { clock } = scene
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const decision = await admits(limited, 'k', 3)
@@ -150,7 +150,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await limited.refund('k', decision), 0)
   },
 
-  async 'if a refund is the first call after a large step back, the remaining debt counts as if charged now'({
+  async 'if a refund is the first call after the clock is set far back, the remaining debt counts as if charged now'({
     clock,
     limiter,
   }) {

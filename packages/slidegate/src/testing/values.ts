@@ -49,7 +49,7 @@ export const values: Cases = {
     assert.equal((await limited.peek('k', { value: 'b' })).remaining, 1)
   },
 
-  async 'a shadow limit on values never denies, and counts up to its limit'({ limiter }) {
+  async 'a shadow limit on values never denies, and stores values only up to its limit'({ limiter }) {
     const limited = limiter([distinct({ limit: 1, window: '10s', shadow: true })])
     const results = []
     for (const value of ['a', 'b', 'a']) {
@@ -102,7 +102,7 @@ export const values: Cases = {
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 2)
   },
 
-  async 'an approximate limit counts a value until its whole tenth has left the window'({ clock, limiter }) {
+  async 'an approximate limit counts a value until its whole step has left the window'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s', approximate: true })])
     clock.advance(1000 - (clock.now() % 1000) + 700)
     await limited.consume('k', { value: 'a' })

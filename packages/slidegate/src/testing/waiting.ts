@@ -69,7 +69,7 @@ export const waiting: Cases = {
     )
   },
 
-  async 'schedule runs a task when it is admitted and rejects with its error'(scene) {
+  async "schedule runs a task when it is admitted and rejects with the task's error"(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 1, window: '1h' })])
     assert.equal(await limiter.schedule('k', async ({ remaining }) => remaining), 0)
     const failure = new Error('by the task')

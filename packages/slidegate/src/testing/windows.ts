@@ -71,7 +71,7 @@ export const windows: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'a fixed window admits at most twice its limit around an edge'(scene) {
+  async 'a fixed window admits at most twice its limit around a boundary'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 3, window: '10s' })])
     scene.clock.advance(9999)
     await admits(limited, 'k', 3)

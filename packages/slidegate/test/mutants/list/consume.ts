@@ -27,9 +27,8 @@ export const consume: Mutants = {
         'asked, is_look = fitting < all and fitting or all, wanted, true',
       ],
     ],
-    'conformance > a renewal after a large step back also updates the times, so the slot lasts for its ttl': [
-      ['op.is_look and not op.hold', 'op.is_look'],
-    ],
+    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+      [['op.is_look and not op.hold', 'op.is_look']],
     'conformance > a repeated request is refunded once': [
       ['if op.again_at and not op.is_blocked then', 'if false then'],
       ['mine, asked = 0, 0', 'asked = 0'],

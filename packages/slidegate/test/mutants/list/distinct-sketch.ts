@@ -24,7 +24,7 @@ export const distinctSketch: Mutants = {
           'reset = now + SUB_WINDOWS * precision - now',
         ],
       ],
-    'conformance > an approximate limit counts a value until its whole tenth has left the window': [
+    'conformance > an approximate limit counts a value until its whole step has left the window': [
       ['sketch_of(key, place - age))\n', 'sketch_of(key, place + age))\n'],
       ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - 2 - passed'],
       ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer], answer = used, answer + 1'],

@@ -53,7 +53,7 @@ export const driver: Mutants = {
       ['first + 1, room, now, clock', 'first + 1, room, clock, clock'],
       ["if not all and type(done) == 'number' then", 'if false then'],
     ],
-    'conformance > a blocked key also waits for its limits if they are still full after the ban': [
+    'conformance > a blocked key also waits for its limits if they are still full after the block': [
       ['reply[first], first = stored, first + 1\n', 'reply[first], first = stored, first\n'],
       ['if not (op or stored) then', 'if not op then'],
     ],
@@ -83,7 +83,7 @@ export const driver: Mutants = {
       ['if not clock then', 'if not clock or clock == 0 then'],
       ['options - CLOCK, ARGV[at] + 0, at + 1', 'options - CLOCK, ARGV[at] + 0, at'],
     ],
-    'conformance > only the keys whose limits denied the request are blocked': [
+    'conformance > only the keys whose limits denied the request are banned': [
       ['log + (code - code % PER_WORD) / PER_WORD', 'log + (code - code % PER_WORD) / PER_WORD + 1'],
       ['is_more = code % PER_WORD >= MORE', 'is_more = code >= MORE'],
       ['codes[logs] = { kind = kind, p = log }', ''],
@@ -99,9 +99,8 @@ export const driver: Mutants = {
       ['HOLD = 512', 'HOLD = 4096'],
       ['RENEWED = 1', 'RENEWED = 2'],
     ],
-    'conformance > a renewal after a large step back also updates the times, so the slot lasts for its ttl': [
-      ['is_usual, is_repeatable = not op.is_ban_restamped, false', 'is_repeatable = false'],
-    ],
+    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+      [['is_usual, is_repeatable = not op.is_ban_restamped, false', 'is_repeatable = false']],
     'histories 1 > several keys': [
       ['if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end', ''],
       ['op = { lease_ms = 0 }', 'op = { lease_ms = 1 }'],

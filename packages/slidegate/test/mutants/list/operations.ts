@@ -9,7 +9,7 @@ export const operations: readonly Mutants[] = [
         ['if at_charge > 1 and charges[at_charge] == charges[at_charge - 2] then', 'if false then'],
         ['reply[filled + 1] = (last - filled - 1) / 2', 'reply[filled + 1] = #charges / 2'],
       ],
-      'conformance > explain reports the usage, when it started and when it frees up': [
+      'conformance > explain reports the usage, when it started and when units become free': [
         ['words[i] - used + units, look)', 'words[i] - used - units, look)'],
         ['used > 0 and 10 or -1', 'used > 0 and 9 or -1'],
         ['tenth == 0 and 1 or math.ceil(used * tenth / 10)', 'math.ceil(used * tenth / 10)'],
@@ -47,7 +47,7 @@ export const operations: readonly Mutants[] = [
         ['existed = blocked + ends > 0', 'existed = true'],
         ['clock ~= reply[1]) then existed = 1 end', 'clock ~= reply[1]) then existed = 0 end'],
       ],
-      'conformance > an override can expire, and usage under it still counts': [
+      'conformance > an override can expire, and the usage until then still counts': [
         ['ms >= FOREVER and FOREVER or clock + ms', 'ms >= FOREVER and FOREVER or ms'],
       ],
       "conformance > a block denies requests in its dimension, keeps the override's numbers, and expires": [

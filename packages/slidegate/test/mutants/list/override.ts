@@ -13,7 +13,7 @@ export const override: Mutants = {
     ],
     'histories 1 > overrides and bans, clock set back': [['until at > #stored', 'until true']],
     'histories 2 > overrides and bans, clock set back': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
-    'conformance > an override can expire, and usage under it still counts': [
+    'conformance > an override can expire, and the usage until then still counts': [
       ['if mark and ends > clock and', 'if mark and'],
     ],
     'conformance > an override changes the numbers of every kind of limit and keeps the log': [

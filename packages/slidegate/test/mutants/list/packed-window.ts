@@ -144,7 +144,7 @@ export const packedWindow: Mutants = {
           'STAMP, gone, stamp)',
         ],
       ],
-    'conformance > after a small step back, keys in one batch are still counted separately': [
+    'conformance > after the clock is set back slightly, keys in one batch are still counted separately': [
       ['if column == STAMP then value1, value2, value3, value4 = stamp1, stamp2, stamp3, stamp4 end', ''],
     ],
     'redis/stored-format > a window log with all its parts can be read': [
@@ -197,7 +197,7 @@ export const packedWindow: Mutants = {
       ["call_redis('SET', key, value, 'PX', ttl)", "call_redis('SET', key, value)"],
       ['if is_new then slots = 0 end', ''],
     ],
-    "conformance > after a small step back, time doesn't advance until the clock catches up": [
+    "conformance > after the clock is set back slightly, time doesn't advance until the clock catches up": [
       ['if stamp <= clock + MAX_AHEAD', 'if stamp < clock + MAX_AHEAD'],
       ['is_empty = stamp <= gone', 'is_empty = stamp < gone'],
     ],

@@ -3,14 +3,13 @@ import type { Mutants } from '../mutant.ts'
 export const rare: Mutants = {
   part: 'ops/rare.lua',
   mutants: {
-    'conformance > a renewal after a large step back also updates the times, so the slot lasts for its ttl': [
-      ['not (op.is_look and not op.hold)', 'not op.is_look'],
-    ],
+    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+      [['not (op.is_look and not op.hold)', 'not op.is_look']],
     'limits/ban > bans > count several requests that are decided together, and cause at most one ban': [
       ['and 0 or wanted - all', 'and 0 or wanted'],
     ],
     'histories 1 > bans': [['if is_saved then blocked, is_written = math.max(blocked, ms), true end', '']],
-    'conformance > only the keys whose limits denied the request are blocked': [
+    'conformance > only the keys whose limits denied the request are banned': [
       ['is_denied = is_denied or denied > 0 and op.denied[i] end', 'is_denied = denied > 0 end'],
     ],
     'conformance > repeated denials cause a ban, which the last denial reports': [

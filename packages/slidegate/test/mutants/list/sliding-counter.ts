@@ -27,19 +27,19 @@ export const slidingCounter: Mutants = {
     'redis/state-errors > a sliding counter with a misaligned window is rejected': [
       ['or stamp % window ~= 0 or', 'or'],
     ],
-    'conformance > after a small step back across an edge, a sliding counter waits for the clock': [
-      ['if stamp <= clock + MAX_AHEAD then return nil, stamp end', ''],
-    ],
-    'conformance > after a large step back, all units of a sliding counter count in the current window': [
-      ['is_restamped = current + previous, 0, true', 'is_restamped = current + previous, 0, false'],
-      ['elseif stamp == start then', 'elseif false then'],
-      ['current, previous = 0, stamp == start', 'previous = stamp == start'],
-      ['used = current + previous - (faded', 'used = current + previous + (faded'],
-      ['for i = p + 4, last do\n  local', 'for i = p + 5, last do\n  local'],
-      ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
-      ['current = current + cost * mine', 'current = current + cost'],
-      ['1, start, current, previous, since)\n  if', '1, now, current, previous, since)\n  if'],
-    ],
+    'conformance > after the clock is set back slightly across a boundary, a sliding counter waits for the clock':
+      [['if stamp <= clock + MAX_AHEAD then return nil, stamp end', '']],
+    'conformance > after the clock is set far back, all units of a sliding counter count in the current window':
+      [
+        ['is_restamped = current + previous, 0, true', 'is_restamped = current + previous, 0, false'],
+        ['elseif stamp == start then', 'elseif false then'],
+        ['current, previous = 0, stamp == start', 'previous = stamp == start'],
+        ['used = current + previous - (faded', 'used = current + previous + (faded'],
+        ['for i = p + 4, last do\n  local', 'for i = p + 5, last do\n  local'],
+        ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
+        ['current = current + cost * mine', 'current = current + cost'],
+        ['1, start, current, previous, since)\n  if', '1, now, current, previous, since)\n  if'],
+      ],
     "redis/ttl > only the first charge in a window sets the TTL: 'counter'": [
       ['  is_new = false\n', ''],
       ['  if is_new then', '  if true then'],
@@ -49,9 +49,8 @@ export const slidingCounter: Mutants = {
       ['(now - start) / precision, window', '(now - start), window'],
       ['1, start, current, previous, counter.since)', '1, counter.stamp, current, previous, counter.since)'],
     ],
-    'conformance > sliding counters with the same window share it, and each denies by its own limit': [
-      ['words[i] - used', 'words[i] + used'],
-    ],
+    'conformance > sliding counters with the same window share their counts, and each denies by its own limit':
+      [['words[i] - used', 'words[i] + used']],
     'histories 1 > counter': [['if free < cost * fitting then', 'if free < cost then']],
     'histories 2 > counter, great': [
       ['answer = current, previous, place + 2', 'answer = current, previous, place + 1'],

@@ -29,10 +29,10 @@ export const tokenBucket: Mutants = {
         ["EMPTY_BUCKET = '\\1' .. string.rep('\\0', 31)", "EMPTY_BUCKET = '\\1' .. string.rep('\\1', 31)"],
       ],
     'conformance > a bucket keeps its debt when its refill changes': [['debt - (now', 'debt + (now']],
-    'conformance > after a small step back, a token bucket waits for the clock': [
+    'conformance > after the clock is set back slightly, a token bucket waits for the clock': [
       ['then return nil, stamp end', 'then return nil, now end'],
     ],
-    'conformance > after a large step back, the debt of a token bucket counts as if charged now': [
+    'conformance > after the clock is set far back, the debt of a token bucket counts as if charged now': [
       ['expires, is_restamped = 0, true', 'expires, is_restamped = 0, false'],
       ['debt + parts - 1', 'debt + parts'],
       ['(used - used % parts) / parts', 'used / parts'],
@@ -79,7 +79,7 @@ export const tokenBucket: Mutants = {
     "conformance > a refund to a token bucket returns only tokens that haven't refilled yet": [
       ['math.ceil(returned', 'math.floor(returned'],
     ],
-    'conformance > if a refund is the first call after a large step back, the remaining debt counts as if charged now':
+    'conformance > if a refund is the first call after the clock is set far back, the remaining debt counts as if charged now':
       [['debt - returned))', 'debt))']],
     "limits/every-kind > 'a token bucket', 'Redis', with other operations > decides each key of a batch on its own":
       [
