@@ -16,7 +16,7 @@ export interface ShadowSwitches {
   read(): Promise<ShadowSettings>
   /**
    * @param limit the name of a limit, or {@link ALL}
-   * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings for single limits
+   * @param shadow `null` restores the configured mode; for {@link ALL}, it also removes the settings for single limits
    * @throws {ServiceError} if the setting can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>

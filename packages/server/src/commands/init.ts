@@ -221,7 +221,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
         `    user: [${limit(units)}]`,
         '    # Ten times as many, because users can share an address.',
         `    address: [${limit(`${10 * Number(units)}`)}]`,
-        '  # Blocks a key after 20 denials within an hour, for longer each time.',
+        '  # Bans a key after 20 denials within an hour, for longer each time.',
         '  ban: { after: 20, within: 1h, for: [5m, 1h, 1d] }',
       ]
     case 'llm':

@@ -16,7 +16,7 @@ import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
 import type { Question } from './question.ts'
 
-/** The status of a descriptor that matches no rule or an unlimited rule. */
+/** The status of a descriptor that matches no rule, or only an unlimited one. */
 export type Uncounted = 'none' | 'unlimited'
 
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }

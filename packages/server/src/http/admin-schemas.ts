@@ -66,7 +66,7 @@ export const OverrideBody = closed(
   },
   {
     description:
-      'Set exactly one of `limits`, `exempt` and `block`. The override expires after `ttl`, or lasts until it is deleted.',
+      'Set exactly one of `limits`, `exempt` and `block`. The override expires after `ttl`. Without `ttl`, it lasts until it is deleted.',
     examples: [
       { limiter: 'api', key: 'ann', limits: { minute: { limit: 300 } }, ttl: '1h' },
       { limiter: 'api', key: 'ann', exempt: true },
@@ -520,7 +520,7 @@ export const Overview = answer(
           description: 'Number of decisions that it made in the second before that heartbeat.',
         }),
       }),
-      { description: 'Instances that ended in the last 15 minutes without shutting down properly.' },
+      { description: 'Instances that disappeared in the last 15 minutes without signing off.' },
     ),
     missing: Type.Integer({ minimum: 0, description: "Number of known processes that didn't respond." }),
     store: closed({
