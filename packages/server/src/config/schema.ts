@@ -236,8 +236,7 @@ const BanSchema = closed('Bans a key that is denied too often.', {
       }),
     ],
     {
-      description:
-        'Length of the ban. A list gives the lengths of consecutive bans; its last entry repeats.',
+      description: 'Length of the ban. A list gives the lengths of consecutive bans; its last entry repeats.',
     },
   ),
   forgetAfter: Type.Optional(
