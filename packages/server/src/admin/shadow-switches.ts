@@ -117,7 +117,7 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
 export const SYNC_EVERY_MS = 900
 
 /**
- * Applies to this service the settings that operators change on any instance.
+ * Applies shadow settings to this service, whichever instance operators changed them on.
  *
  * If the settings can't be read, the last known ones stay in force. Also logs Redis outages.
  */

@@ -167,7 +167,7 @@ function configurationOf(kind: Kind, store: string, limit: string): string {
   const [units = '', window = ''] = limit.split('/')
   const lines = [
     '# Written by slidegate init. Start the service with: slidegate serve --config <this file>.',
-    '# Saved changes take effect within about a second, except in listen and store.',
+    '# Saved changes take effect within about a second, except changes to listen and store.',
     '# docs/configuration.md describes every field.',
     '',
     'listen:',

@@ -22,7 +22,7 @@ export interface Checked {
   readonly looksAtFiles: boolean
   /** Whether no problem has been found at this path or below it. If one has been found, further checks are skipped. */
   isSound(path: Path): boolean
-  /** Reports a problem with a value. If `at` is `key`, the problem is in the name of its property. */
+  /** Reports a problem with a value. If `at` is `key`, the problem is the property's name. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 

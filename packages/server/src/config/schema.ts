@@ -416,7 +416,7 @@ const StoreSchema = closed(
         minimum: 1,
         maximum: 2 ** 31 - 1,
         description:
-          "Timeout for /v1/store, in milliseconds. Set it below its clients' timeouts. Default: 40.",
+          "Timeout for /v1/store, in milliseconds. Set it below the clients' timeouts. Default: 40.",
       }),
     ),
   },

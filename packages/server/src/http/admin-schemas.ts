@@ -275,9 +275,9 @@ export const AuditAnswer = answer(
         ),
         reason: Type.Optional(Type.String()),
         undoes: Type.Optional(Type.String({ description: 'The entry that this one undoes.' })),
-        isUndone: Type.Boolean({ description: 'Whether a later entry undoes it.' }),
+        isUndone: Type.Boolean({ description: 'Whether a later entry undoes this one.' }),
         canUndo: Type.Boolean({
-          description: 'Whether `/v1/admin/undo` accepts it, as long as nothing has changed since.',
+          description: 'Whether `/v1/admin/undo` can undo this change, unless something has changed since.',
         }),
         instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),

@@ -197,7 +197,7 @@ async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> 
     else group.push(item)
   }
   try {
-    // For a single limiter, consumeMany already checks and refunds.
+    // For a single limiter, consumeMany checks all requests first, and refunds them after a failure.
     if (groups.size === 1)
       return await items[0]!.active.limiter.consumeMany(items.map(({ request }) => request))
     await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))

@@ -1,4 +1,4 @@
-// Counts metrics per limiter, across reloads.
+// Counts each limiter's decisions, waits and errors, across reloads.
 
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
 import {
