@@ -186,7 +186,7 @@ function storeLines(store: string): string[] {
   if (store === 'memory') {
     return [
       '# Each process counts separately, and a restart resets the counts.',
-      '# To share limits between processes: redis: { url: redis://... }',
+      '# To share limits between processes, use redis: { url: redis://... }',
       'store:',
       '  memory: {}',
     ]

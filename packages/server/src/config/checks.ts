@@ -45,7 +45,7 @@ function checkForwardAuth(checked: Checked): void {
     if (last >= 0 && i === last + 1)
       complain(
         path,
-        'no request reaches this rule, because the previous rule has no `when`, so it matches every request',
+        'no request reaches this rule, because the previous rule has no `when` and therefore matches every request',
       )
     if (limiter === undefined) continue
     const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined

@@ -387,7 +387,7 @@ const RedisSchema = closed('Keeps state in Redis (7.0 or later) or Valkey (7.2 o
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
       title: '1 to 128 characters from A-Z a-z 0-9 . _ : -',
-      description: 'Prefix for all stored keys, to which a colon is added. Default: slidegate.',
+      description: 'Prefix for all stored keys. A colon is added to it. Default: slidegate.',
     }),
   ),
   buckets: Type.Optional(

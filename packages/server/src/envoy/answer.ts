@@ -49,7 +49,7 @@ export function decisionOf(
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
-  // If all quotas deny, the request is allowed as soon as one of them would allow it.
+  // If all quotas deny the request, a retry is allowed as soon as one of them has enough units.
   let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
   for (const question of questions) {
     const verdict = verdictOf(question)

@@ -226,7 +226,10 @@ export const TopAnswer = answer(
         }),
       }),
     ),
-    unlisted: Type.Integer({ minimum: 0, description: "Maximum count of a key that isn't listed." }),
+    unlisted: Type.Integer({
+      minimum: 0,
+      description: "Upper bound on the count of any key that isn't listed.",
+    }),
   }),
 )
 
@@ -391,7 +394,7 @@ export const SeriesQuery = closed({
 })
 export const WatchBody = closed({
   ...OverrideKeyBody.properties,
-  watch: Type.Boolean({ description: 'true: watch the key for a week. false: stop.' }),
+  watch: Type.Boolean({ description: 'true: watch the key for a week. false: stop watching it.' }),
 })
 const Column = (description: string) =>
   Type.Array(Type.Union([Many, Type.Null()]), { description: `${description} null: unknown.` })
