@@ -40,7 +40,7 @@ export interface BanLog {
 
 export const MAX_BANS = 10_000
 
-/** How long a record is kept after the ban or block has ended, because the store's clock may be behind. */
+/** How long a record is kept after the ban or block has ended. This allows for a store whose clock is behind. */
 const SLACK_MS = 60_000
 
 /** Keeps records in memory, like the bans themselves. */

@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end time may differ by this much, because clocks may be adjusted in between. */
+/** Two readings of the same end time may differ by this much, because of clock adjustments. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */

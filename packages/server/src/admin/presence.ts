@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A silent process is considered killed after this number of our own heartbeats has come back from Redis. */
+/** A silent process is considered killed after this number of our own heartbeats. Undelivered ones don't count. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */

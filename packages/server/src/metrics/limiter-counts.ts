@@ -25,7 +25,7 @@ const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_
 /** How long an outage is remembered after its end. */
 const REMEMBERED_MS = 900_000
 
-/** An outage of the store, in epoch milliseconds. While it lasts, `untilMs` is undefined. */
+/** A store outage. Times are epoch milliseconds. `untilMs` is undefined while the outage lasts. */
 export interface StoreOutage {
   readonly sinceMs: number
   readonly untilMs?: number

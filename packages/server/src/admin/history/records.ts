@@ -52,7 +52,7 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
   return `${limiter}:${letter}${step}`
 }
 
-/** Maximum number of keys that a record keeps for each sort order: by rank, requests and denials. */
+/** Maximum number of keys in a record, for each of the three `ORDERS`. */
 export const KEYS_PER_ORDER = 8
 
 /** Returns the record with a batch's entries added. `lua/add-history.lua` does the same in Redis. */
