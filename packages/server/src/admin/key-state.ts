@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end time may differ by this much, because of clock adjustments. */
+/** Maximum difference between two readings of the same end time. Clocks may be adjusted in between. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
