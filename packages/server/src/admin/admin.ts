@@ -96,7 +96,7 @@ export class Admin {
     this.#usage = new Usage(undefined, every)
     this.#streams = new EventStreams(every)
     this.audit = new Audit(service, link ? new RedisAuditLog(link) : new MemoryAuditLog(), log)
-    // A separate log, so that an attack with many bans can't push out changes by operators.
+    // A separate log: otherwise, an attack that causes many bans would push out operators' changes.
     const past = link ? new RedisAuditLog(link, '{audit}:bans') : new MemoryAuditLog()
     const records = link ? new RedisBanLog(link) : new MemoryBanLog()
     this.bans = new Bans(service, records, log)
@@ -181,7 +181,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send hashed keys. This instance hashes its own for the merge, and restores them afterwards.
+    // Other instances send hashed keys. This instance hashes its own keys for the merge, and restores them later.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key

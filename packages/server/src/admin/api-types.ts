@@ -8,7 +8,7 @@ import type { Static } from '../json-schema.ts'
 export type Overview = Static<typeof schemas.Overview>
 /** An instance that shares the store. */
 export type InstanceStatus = Overview['instances'][number]
-/** An instance that ended without announcing it. */
+/** An instance that disappeared without signing off. */
 export type GoneInstance = Overview['gone'][number]
 export type StoreStatus = Overview['store']
 export type RedisServerStatus = StoreStatus['servers'][number]

@@ -59,7 +59,7 @@ export class Audit {
   /**
    * Records an action and runs it.
    *
-   * @param state reads the state that the action changes, before and after the action
+   * @param state reads the state that the action changes; called before and after it
    * @throws {ServiceError} `store_error` if the action can't be recorded; it then doesn't run
    */
   async act<Result, Known extends State>(

@@ -9,7 +9,7 @@ export interface BanRecord {
   /** Only set for limiters with dimensions. */
   readonly dimension?: string
   readonly key: string
-  /** Whether `key` is hashed or shortened, so that it can't be looked up. */
+  /** Whether `key` is hashed or shortened, and therefore can't be looked up. */
   readonly isHashed?: true
   readonly type: 'ban' | 'block'
   /** The operator's name in the configuration, or `rule` for a ban. */
@@ -40,7 +40,7 @@ export interface BanLog {
 
 export const MAX_BANS = 10_000
 
-/** How long a record is kept after the ban or block has ended. The store's clock may be behind. */
+/** How long a record is kept after the ban or block has ended. This allows for a store whose clock is behind. */
 const SLACK_MS = 60_000
 
 /** Keeps records in memory, like the bans themselves. */

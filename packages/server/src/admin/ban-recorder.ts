@@ -95,7 +95,7 @@ export class BanRecorder {
     }
   }
 
-  /** Returns a key's active bans. The decision caused all of them, because only limits denied the request. */
+  /** Returns a key's active bans. The decision caused all of them, because no earlier ban denied the request. */
   async #begunBy({ limiter, key, decision }: Cause): Promise<readonly BanRecord[]> {
     const active = this.#service.has(limiter) ? this.#service.get(limiter) : undefined
     const ban = active?.declared.config.ban

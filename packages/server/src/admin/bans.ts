@@ -22,9 +22,7 @@ const PAGE = 1000
 const LOOKS = 100
 const MAX_LOOKS = 1000
 
-/**
- * Lists recorded bans and blocks. Looks up each key to omit those that have ended or were lifted elsewhere.
- */
+/** Lists recorded bans and blocks, except those that have ended or were lifted elsewhere. */
 export class Bans {
   readonly #service: Service
   readonly #records: BanLog

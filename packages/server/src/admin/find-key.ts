@@ -58,7 +58,7 @@ export async function findKey(
   for (let from = 0; from < places.length; from += AT_A_TIME) {
     const some = places.slice(from, from + AT_A_TIME)
     const looked = await Promise.all(some.map(look))
-    // After an outage, a circuit breaker lets through one call, and the others only once it has succeeded.
+    // After an outage, a circuit breaker lets one call through. The others have to wait until that call has succeeded.
     const again = looked.map((each, i) => (each[0]?.problem === 'store_down' ? look(some[i]!) : each))
     found.push(...(await Promise.all(again)).flat())
   }

@@ -78,7 +78,7 @@ export interface InstancesOptions {
  *
  * Processes of this instance are queried directly, all others through Redis. A query goes to a channel that
  * all processes subscribe to, and an answer to the channel of the querying process. Nothing is stored. While
- * there are no queries, each process only announces itself once per second.
+ * there are no queries, each process just announces itself once per second.
  */
 export class Instances implements Processes {
   readonly instance: string

@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end time may differ by this much. Clocks may be adjusted in between. */
+/** Maximum difference between two readings of the same end time. Clocks may be adjusted in between. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
@@ -129,7 +129,7 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
 /** The minimum duration of an override or block. */
 const MIN_MS = 10
 
-/** The remainder of an override, block or ban. A remainder without a duration lasts until it is deleted. */
+/** The rest of an override, block or ban. If its duration is undefined, it lasts until it is deleted. */
 function stillIn(state: OverrideState, nowMs: number) {
   const { limits, exempt, untilMs, blockedUntilMs, bannedUntilMs } = state
   const left = (endMs: number | null | undefined) =>

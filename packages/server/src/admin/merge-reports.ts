@@ -98,7 +98,7 @@ export function limitersOf(
     })
 }
 
-/** Divides by the time of the process that has counted longest. Otherwise, new processes would have too much weight. */
+/** Divides by the longest time that any process has counted. Otherwise, new processes would have too much weight. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds

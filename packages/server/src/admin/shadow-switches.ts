@@ -16,7 +16,7 @@ export interface ShadowSwitches {
   read(): Promise<ShadowSettings>
   /**
    * @param limit the name of a limit, or {@link ALL}
-   * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings for single limits
+   * @param shadow `null` restores the configured mode; for {@link ALL}, it also removes the settings for single limits
    * @throws {ServiceError} if the setting can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>
@@ -117,7 +117,7 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
 export const SYNC_EVERY_MS = 900
 
 /**
- * Applies to this service the settings that operators change on any instance.
+ * Applies shadow settings to this service, whichever instance operators changed them on.
  *
  * If the settings can't be read, the last known ones stay in force. Also logs Redis outages.
  */

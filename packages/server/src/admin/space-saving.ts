@@ -5,7 +5,7 @@ import { keyHash } from './keys.ts'
 
 /** How often a word has occurred: between `count - error` and `count` times. */
 interface Counted {
-  /** The label, `=` and the word. With a prefix, V8 doesn't hash a numeric word to its own value. */
+  /** The label, `=` and the word. The prefix keeps V8 from using the value of a numeric word as its hash. */
   readonly word: string
   readonly count: number
   readonly error: number

@@ -45,7 +45,7 @@ export class CallTotals {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // Drops totals that are too old: this method may last have been called hours ago.
+    // Drops totals that are too old, because the previous call may have been hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
     // Keeps the newest totals from before the span, and all later totals.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)

@@ -50,8 +50,8 @@ export class Usage {
 
   /**
    * @param now a monotonic clock, in epoch milliseconds
-   * @param every reads the clock periodically, because reading it takes longer than counting. Default: each
-   * decision reads the clock
+   * @param every schedules periodic reads of the clock, because reading it takes longer than counting. Default: the
+   * clock is read at each decision
    */
   constructor(now: () => number = monotonicEpochMs, every?: Every) {
     this.#now = now

@@ -68,7 +68,7 @@ export class LineQueue {
     const all = this.#flushAll().then(() => {
       isOver = true
     })
-    // Waits in steps, so that time that the process spends suspended doesn't count.
+    // Waits in steps: otherwise, time during which the process is suspended would count toward the timeout.
     for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
       await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
     }

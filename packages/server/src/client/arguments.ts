@@ -34,7 +34,7 @@ export function keyOf(words: readonly string[], literal: string | undefined): Ke
   if (words.length === 1) return first
   const wrong = printable(words.find((word) => !DIMENSION.test(word))!)
   throw new UsageError(
-    `"${wrong}" isn't of the form name=value; write several dimensions like user=42 address=192.0.2.7`,
+    `"${wrong}" isn't of the form name=value; write a key with dimensions as user=42 address=192.0.2.7`,
   )
 }
 

@@ -68,7 +68,7 @@ export function withOutputOptions(command: Command): Command {
 export function targetOf({ url, token, tokenFile, ca, cert, certKey }: ServiceFlags): Target {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    throw new UsageError(`--url is "${printable(url)}"; use a value such as ${DEFAULT_URL}`)
+    throw new UsageError(`invalid --url "${printable(url)}"; use a value such as ${DEFAULT_URL}`)
   }
   const secret = tokenFile === undefined ? token : read('--token-file', tokenFile)?.trim()
   if (secret !== undefined && !/^[\x21-\x7e]+$/.test(secret)) {

@@ -95,7 +95,7 @@ export function addDrainCommand(program: Command): void {
   withReason(addServiceCommand(program, 'drain', 'take an instance out of load balancing, or put it back'))
     .argument(
       '<on|off>',
-      'on: report that it is not ready, but keep answering requests; off: report that it is ready',
+      'on: report the instance as not ready, but keep answering requests; off: report it as ready',
       onOff,
     )
     .action(async (drain: boolean, flags: ServiceFlags & ReasonFlags) => {

@@ -167,7 +167,7 @@ function configurationOf(kind: Kind, store: string, limit: string): string {
   const [units = '', window = ''] = limit.split('/')
   const lines = [
     '# Written by slidegate init. Start the service with: slidegate serve --config <this file>.',
-    '# Saved changes take effect within about a second, except in listen and store.',
+    '# Saved changes take effect within about a second, except changes to listen and store.',
     '# docs/configuration.md describes every field.',
     '',
     'listen:',
@@ -186,7 +186,7 @@ function storeLines(store: string): string[] {
   if (store === 'memory') {
     return [
       '# Each process counts separately, and a restart resets the counts.',
-      '# To share limits between processes: redis: { url: redis://... }',
+      '# To share limits between processes, use redis: { url: redis://... }',
       'store:',
       '  memory: {}',
     ]
@@ -221,7 +221,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
         `    user: [${limit(units)}]`,
         '    # Ten times as many, because users can share an address.',
         `    address: [${limit(`${10 * Number(units)}`)}]`,
-        '  # Blocks a key after 20 denials within an hour, for longer each time.',
+        '  # Bans a key after 20 denials within an hour, for longer each time.',
         '  ban: { after: 20, within: 1h, for: [5m, 1h, 1d] }',
       ]
     case 'llm':

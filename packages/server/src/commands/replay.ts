@@ -8,7 +8,9 @@ import { VERSION } from '../service/instance.ts'
 export function addReplayCommand(program: Command): void {
   program
     .command('replay')
-    .description('replay a log against limits at the logged times, and report which requests would be denied')
+    .description(
+      'replay the requests in a log at their logged times, and report which ones the limits would deny',
+    )
     .argument(
       '<file>',
       'access log in common, combined or JSON lines format, plain or gzip; - reads standard input',

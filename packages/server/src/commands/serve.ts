@@ -30,7 +30,7 @@ export function asServe(command: Command): Command {
         .default(1),
     )
     .addOption(
-      new Option('--drain <duration>', 'how long to report that it is not ready before stopping')
+      new Option('--drain <duration>', 'how long the service reports that it is not ready before it stops')
         .env('SLIDEGATE_DRAIN')
         .argParser(parseDrain)
         .default(0, '0'),

@@ -22,7 +22,7 @@ export interface Checked {
   readonly looksAtFiles: boolean
   /** Whether no problem has been found at this path or below it. If one has been found, further checks are skipped. */
   isSound(path: Path): boolean
-  /** Reports a problem with a value. If `at` is `key`, the problem is in the name of its property. */
+  /** Reports a problem with a value. If `at` is `key`, the problem is the property's name. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 
@@ -45,7 +45,7 @@ function checkForwardAuth(checked: Checked): void {
     if (last >= 0 && i === last + 1)
       complain(
         path,
-        'no request reaches this rule, because the previous rule has no `when`, so it matches every request',
+        'no request reaches this rule, because the previous rule has no `when` and therefore matches every request',
       )
     if (limiter === undefined) continue
     const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined

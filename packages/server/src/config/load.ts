@@ -29,8 +29,9 @@ export interface LoadOptions {
   /** Addresses that override those in the file. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
   /**
-   * Whether to read files named in the text. Turn it off for text from a caller, who could probe for files.
-   * Default: true.
+   * Whether to read files named in the text. Default: true.
+   *
+   * Turn it off for text from a caller, because the caller could probe for files.
    */
   readonly looksAtFiles?: boolean
 }

@@ -19,7 +19,7 @@ interface Member {
 /** Converts nodes to plain data and remembers where each value is. */
 export class Reader {
   readonly problems: ConfigProblem[] = []
-  /** Maps the value of each environment variable used to its name. */
+  /** Names of the environment variables that were used, by value. */
   readonly secrets = new Map<string, string>()
   readonly #problemFor: (offset: number, message: string) => ConfigProblem
   readonly #environment: NodeJS.ProcessEnv | undefined

@@ -100,7 +100,7 @@ const naming = {
 const KINDS = [
   closed('At most `limit` units in any period of length `window`. Exact.', {
     kind: Type.Literal('slidingWindow'),
-    limit: count('Units allowed in any such period.'),
+    limit: count('Units allowed in any period of length `window`.'),
     window: duration('Window length, from 10ms to 366d.'),
     precision: Type.Optional(
       duration(
@@ -116,7 +116,7 @@ const KINDS = [
     ...naming,
   }),
   closed(
-    'At most `limit` units per fixed window. Around a boundary, up to twice that can pass in a short time.',
+    'At most `limit` units per fixed window. Around a boundary, up to twice as many can pass in a short time.',
     {
       kind: Type.Literal('fixedWindow'),
       limit: count('Units allowed per window.'),
@@ -130,7 +130,7 @@ const KINDS = [
     },
   ),
   closed(
-    'At most `limit` units per calendar period. Around a boundary, up to twice that can pass in a short time.',
+    'At most `limit` units per calendar period. Around a boundary, up to twice as many can pass in a short time.',
     {
       kind: Type.Literal('calendarWindow'),
       limit: count('Units allowed per period.'),
@@ -143,7 +143,7 @@ const KINDS = [
   ),
   closed('A sliding window, estimated from two counters.', {
     kind: Type.Literal('slidingCounter'),
-    limit: count('Estimated units allowed in any window.'),
+    limit: count('Units allowed in any period of length `window`, according to the estimate.'),
     window: duration('Window length, from 10ms to 366d.'),
     ...naming,
   }),
@@ -219,29 +219,28 @@ const PlanSchema = closed("Limits that replace the limiter's own.", {
   ),
 })
 
-const BanSchema = closed('Blocks a key that is denied too often.', {
+const BanSchema = closed('Bans a key that is denied too often.', {
   after: Type.Integer({
     minimum: 1,
     maximum: 1000,
-    description: 'Number of denials after which the key is blocked.',
+    description: 'Number of denials after which the key is banned.',
   }),
   within: duration('Time window in which denials are counted.'),
   for: Type.Union(
     [
-      duration('Length of the block.'),
-      Type.Array(duration('Length of this block.'), {
+      duration('Length of the ban.'),
+      Type.Array(duration('Length of this ban.'), {
         minItems: 1,
         maxItems: 32,
         title: 'a list of durations',
       }),
     ],
     {
-      description:
-        'Length of the block. A list gives the lengths of consecutive blocks; its last entry repeats.',
+      description: 'Length of the ban. A list gives the lengths of consecutive bans; its last entry repeats.',
     },
   ),
   forgetAfter: Type.Optional(
-    duration('Time without a block after which the list starts over. Default: the longest entry.'),
+    duration('Time without a ban after which the list starts over. Default: the longest entry.'),
   ),
 })
 
@@ -388,7 +387,7 @@ const RedisSchema = closed('Keeps state in Redis (7.0 or later) or Valkey (7.2 o
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
       title: '1 to 128 characters from A-Z a-z 0-9 . _ : -',
-      description: 'Prefix for all stored keys, to which a colon is added. Default: slidegate.',
+      description: 'Prefix for all stored keys. A colon is added to it. Default: slidegate.',
     }),
   ),
   buckets: Type.Optional(
@@ -417,7 +416,7 @@ const StoreSchema = closed(
         minimum: 1,
         maximum: 2 ** 31 - 1,
         description:
-          "Timeout for /v1/store, in milliseconds. Set it below its clients' timeouts. Default: 40.",
+          "Timeout for /v1/store, in milliseconds. Set it below the clients' timeouts. Default: 40.",
       }),
     ),
   },
@@ -719,7 +718,7 @@ const TracingSchema = Type.Union(
           minimum: 0,
           maximum: 1,
           description:
-            'Share of requests to trace. If the caller sends a trace, its sampling decision applies instead. Default: OTEL_TRACES_SAMPLER.',
+            'Share of requests to trace. If the caller sends a trace context, its sampling flag applies instead. Default: OTEL_TRACES_SAMPLER.',
         }),
       ),
     }),

@@ -5,7 +5,7 @@ import { formatCount, printable } from '#replay/text.js'
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 
 export interface Check {
-  /** The object of the check: a Redis server, the service or the configuration. */
+  /** The checked component: a Redis server, the service or the configuration. */
   readonly target: string
   readonly name: string
   readonly status: Status

@@ -235,7 +235,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
       status: 'problem',
       value: `the last save failed (${failed.join(', ')})`,
       expected: 'successful saves: otherwise Redis may reject writes',
-      fix: "free disk space and check the server's log",
+      fix: "free up disk space, and check the server's log",
       docs,
     }
   }

@@ -93,7 +93,7 @@ export async function rightsOf(
   }
   const base = { target, name: 'rights' }
   const removal: Commands = [['del', ...KEYS.map((key) => `$${key}`)]]
-  // Only writes if the user may also delete keys.
+  // Writes keys only if the user may also delete them.
   const refused = await run(removal)
   const failures = refused.length > 0 ? refused : await run(REQUIRED).finally(() => run(removal))
   const other = failures.find(({ error }) => !isRefusal(error))

@@ -16,7 +16,7 @@ import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
 import type { Question } from './question.ts'
 
-/** The status of a descriptor that matches no rule or an unlimited rule. */
+/** The status of a descriptor that matches no rule, or only an unlimited one. */
 export type Uncounted = 'none' | 'unlimited'
 
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
@@ -49,7 +49,7 @@ export function decisionOf(
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
-  // If all quotas deny, the request is allowed as soon as one of them would allow it.
+  // If all quotas deny the request, a retry is allowed as soon as one of them has enough units.
   let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
   for (const question of questions) {
     const verdict = verdictOf(question)

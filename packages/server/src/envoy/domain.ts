@@ -178,7 +178,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
           limit: Math.max(1, requestsPerUnit),
           window: UNITS[unit].window,
           name: LIMIT_NAME,
-          // A quota alone doesn't deny, because one of a request's quotas is enough to allow it.
+          // A quota alone never denies: a request is allowed if any of its quotas allows it.
           shadow: isShadow || isQuota,
         })
   return {

@@ -9,7 +9,7 @@ type Verdict = Pick<LimitDecision, 'allowed' | 'remaining' | 'retryAfterMs' | 'r
  * How a descriptor is handled:
  * - `charge`: charges its hits if the whole request is allowed
  * - `check`: checks whether one hit would be allowed
- * - `settle`: charges hits that have already happened, unconditionally
+ * - `settle`: charges hits that have already happened, even above the limit
  */
 type Purpose = 'charge' | 'check' | 'settle'
 

@@ -41,7 +41,7 @@ export interface Group {
   readonly cost: number
   readonly limits: Readonly<Record<string, readonly Limit[]>>
   decision?: Decision
-  /** The group in this process that decides while the store is down. */
+  /** The group that decides in this process while the store is down. */
   local?: Group
 }
 

@@ -27,7 +27,7 @@ const HEALTH_MS = 500
 /** When the server stops, calls in flight are cut off after this time. */
 const STOP_MS = 10_000
 
-/** How long streams stay open after the last call. Health watchers never close their streams. */
+/** At shutdown, how long streams stay open after the last call. Health watchers never close their streams. */
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 50
 

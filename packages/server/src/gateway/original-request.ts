@@ -31,13 +31,13 @@ export class OriginalRequest {
     this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path to use in keys: the first reading. It treats the most paths as equal. */
+  /** The path to use in keys: the first reading. It is the same for the most spellings of a path. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')
   }
 
-  /** A client's header. Undefined if it is missing, or repeated, which leaves the right value unclear. */
+  /** A client's header. Undefined if it is missing or repeated, because repeated values are ambiguous. */
   header(name: string): string | undefined {
     const values = this.message.headersDistinct[name]
     return values?.length === 1 && values[0] !== '' ? values[0] : undefined
@@ -55,7 +55,7 @@ export class OriginalRequest {
   }
 
   /**
-   * Returns a header set by the gateway. A repeated header is rejected, because the client must have sent one, too.
+   * Returns a header set by the gateway. A repeated header is rejected, because then the client has sent one, too.
    *
    * @throws {ServiceError} `bad_gateway_request`
    */

@@ -18,10 +18,11 @@ const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 /**
  * Returns the readings of a path: the ways in which servers may interpret it.
  *
- * Readings are decoded, in lowercase and without the query. Most paths have only one. If there are several, the one
- * that treats the most paths as equal comes first. Servers decode once or twice, before or after they split off the
- * query. They disagree on whether `%2F` is a slash, `;` starts parameters or the query, `//` is one slash, `..` goes
- * up, and trailing dots and spaces count. Each byte is one character, as in Node's headers.
+ * Readings are decoded, in lowercase and without the query. Each byte is one character, as in Node's headers. Most paths
+ * have only one reading. If there are several, the one that is the same for the most spellings of a path comes first.
+ *
+ * Servers decode once or twice, before or after they split off the query. They disagree on whether `%2F` is a slash, `;`
+ * starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count.
  *
  * @returns undefined for an unreadable path
  */

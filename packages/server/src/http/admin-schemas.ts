@@ -66,7 +66,7 @@ export const OverrideBody = closed(
   },
   {
     description:
-      'Set exactly one of `limits`, `exempt` and `block`. The override expires after `ttl`, or lasts until it is deleted.',
+      'Set exactly one of `limits`, `exempt` and `block`. The override expires after `ttl`. Without `ttl`, it lasts until it is deleted.',
     examples: [
       { limiter: 'api', key: 'ann', limits: { minute: { limit: 300 } }, ttl: '1h' },
       { limiter: 'api', key: 'ann', exempt: true },
@@ -226,7 +226,10 @@ export const TopAnswer = answer(
         }),
       }),
     ),
-    unlisted: Type.Integer({ minimum: 0, description: "Maximum count of a key that isn't listed." }),
+    unlisted: Type.Integer({
+      minimum: 0,
+      description: "Upper bound on the count of any key that isn't listed.",
+    }),
   }),
 )
 
@@ -275,9 +278,9 @@ export const AuditAnswer = answer(
         ),
         reason: Type.Optional(Type.String()),
         undoes: Type.Optional(Type.String({ description: 'The entry that this one undoes.' })),
-        isUndone: Type.Boolean({ description: 'Whether a later entry undoes it.' }),
+        isUndone: Type.Boolean({ description: 'Whether a later entry undoes this one.' }),
         canUndo: Type.Boolean({
-          description: 'Whether `/v1/admin/undo` accepts it, as long as nothing has changed since.',
+          description: 'Whether `/v1/admin/undo` can undo this change, unless something has changed since.',
         }),
         instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),
@@ -391,7 +394,7 @@ export const SeriesQuery = closed({
 })
 export const WatchBody = closed({
   ...OverrideKeyBody.properties,
-  watch: Type.Boolean({ description: 'true: watch the key for a week. false: stop.' }),
+  watch: Type.Boolean({ description: 'true: watch the key for a week. false: stop watching it.' }),
 })
 const Column = (description: string) =>
   Type.Array(Type.Union([Many, Type.Null()]), { description: `${description} null: unknown.` })
@@ -520,7 +523,7 @@ export const Overview = answer(
           description: 'Number of decisions that it made in the second before that heartbeat.',
         }),
       }),
-      { description: 'Instances that ended in the last 15 minutes without shutting down properly.' },
+      { description: 'Instances that disappeared in the last 15 minutes without signing off.' },
     ),
     missing: Type.Integer({ minimum: 0, description: "Number of known processes that didn't respond." }),
     store: closed({

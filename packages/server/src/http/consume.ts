@@ -58,7 +58,7 @@ const ManySchema = closed(
   {
     limiter: Type.Optional(LimiterName),
     requests: Type.Array(closed({ limiter: Type.Optional(LimiterName), ...request }), {
-      description: `The requests. Requests without a limiter use the body's limiter. At most the configured \`caps.requestsPerCall\`, by default ${DEFAULT_REQUESTS}.`,
+      description: `The requests. Requests without a limiter use the body's limiter. The maximum number is \`caps.requestsPerCall\` in the configuration, by default ${DEFAULT_REQUESTS}.`,
     }),
   },
   {
@@ -165,7 +165,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the requests to limits that store each unit cost ${units} units; at most ${MAX_KEPT_UNITS} are allowed: send several calls`,
+      `the total cost for limits that store each unit is ${units} units; at most ${MAX_KEPT_UNITS} are allowed: send several calls`,
     )
   }
   const decisions = await consumeAll(items)
@@ -197,7 +197,7 @@ async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> 
     else group.push(item)
   }
   try {
-    // For a single limiter, consumeMany already checks and refunds.
+    // For a single limiter, consumeMany checks all requests first, and refunds them after a failure.
     if (groups.size === 1)
       return await items[0]!.active.limiter.consumeMany(items.map(({ request }) => request))
     await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))

@@ -52,7 +52,7 @@ function limitText(limit: LimitDecision, place: number): string {
   )
 }
 
-/** Caches the last JSON at each position, because consecutive decisions usually have the same limits. */
+/** The JSON of the last limit at each position. Consecutive decisions usually have the same limits. */
 const declarations: { readonly of: LimitDecision; readonly text: string }[] = []
 
 function declarationText(limit: LimitDecision, place: number): string {

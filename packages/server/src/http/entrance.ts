@@ -64,7 +64,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   app.decorateRequest('caller')
   app.addHook('onRoute', (route) => {
     const { role, tokenHeader, isOpen = false } = route.config ?? {}
-    // Fastify calls onRoute again for the HEAD route that belongs to a GET route, whose hooks already include ours.
+    // For a GET route, Fastify calls onRoute again with its HEAD route, whose hooks already include ours.
     const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
     const hook: onRequestHookHandler = (request, reply, done) => {
       const { headers } = request.raw

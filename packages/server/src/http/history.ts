@@ -42,7 +42,7 @@ export function historyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Watch a key, or stop watching it',
         description:
-          "A watched key appears in its limiter's history, however rare its requests are. A limiter has up to 8 watched keys; another one replaces the one whose watch ends first. Setting an override also watches the key, unless the limiter already has 8. Takes effect within a minute.",
+          "A watched key appears in its limiter's history, however rare its requests are. A limiter has up to 8 watched keys; a ninth replaces the one whose watch ends first. Setting an override also watches the key, unless the limiter already has 8. Takes effect within a minute.",
         body: WatchBody,
         response: { 200: Done },
       },

@@ -34,7 +34,7 @@ const SettleSchema = closed(
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
       description:
-        'The actual cost. The difference from the estimate is refunded or charged. A charge may exceed the limits.',
+        'The actual cost. The difference from the estimate is refunded or charged. This charge may exceed the limits.',
     }),
   },
   { examples: [{ limiter: 'api', token: 'WzEsImFwaSIs...~5~', actual: 3 }] },

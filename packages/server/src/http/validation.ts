@@ -3,7 +3,7 @@
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import { ServiceError } from '../service/service-error.ts'
 
-/** Describes the error in a body or query. For a union, uses its most similar member. */
+/** Describes the error in a body or query. For a union, uses the member that the value fits best. */
 export function validationError(
   errors: readonly FastifySchemaValidationError[],
   where: string,

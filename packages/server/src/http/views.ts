@@ -72,7 +72,7 @@ export function viewRoutes(app: App, context: Context): void {
         tags,
         summary: 'List the keys with the most requests or denials',
         description:
-          'Covers the last 2.5 to 5 minutes. Counts are estimates: the real number is between `count - error` and `count`.',
+          'Covers at least the last 2.5 minutes, and at most the last 5. Counts are estimates: the real number is between `count - error` and `count`.',
         params: NameParams,
         querystring: TopQuery,
         response: { 200: TopAnswer },

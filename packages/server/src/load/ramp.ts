@@ -25,7 +25,7 @@ export interface StepOptions {
 export interface Step {
   /** Scheduled requests per second. */
   readonly offered: number
-  /** Decisions per second, until the last decision arrived. */
+  /** Decisions per second, averaged over the whole step, including the wait for its last decision. */
   readonly achieved: number
   readonly requests: number
   /** Scheduled requests that weren't sent, because too many were in flight. */

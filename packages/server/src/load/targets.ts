@@ -124,7 +124,7 @@ export async function grpcTarget(
     if (first?.statuses[0]?.current_limit == null) {
       throw new ClientError(
         EXIT.usage,
-        `no limit in the domain "${domain}" applies to the descriptor "${descriptor}"; pass a key that the domain limits as --descriptor`,
+        `no limit in the domain "${domain}" applies to the descriptor "${descriptor}"; set --descriptor to a key that the domain limits`,
       )
     }
   } catch (error) {

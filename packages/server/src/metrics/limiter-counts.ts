@@ -1,4 +1,4 @@
-// Counts metrics per limiter, across reloads.
+// Counts each limiter's decisions, waits and errors, across reloads.
 
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
 import {
@@ -25,7 +25,7 @@ const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_
 /** How long an outage is remembered after its end. */
 const REMEMBERED_MS = 900_000
 
-/** An outage of the store, in epoch milliseconds. An outage without an end hasn't ended yet. */
+/** A store outage. Times are epoch milliseconds. `untilMs` is undefined while the outage lasts. */
 export interface StoreOutage {
   readonly sinceMs: number
   readonly untilMs?: number
@@ -192,12 +192,12 @@ export class LimiterCounts {
       ),
       counter(
         'slidegate_bans_total',
-        'Bans: denials that blocked their key.',
+        'Denials that started a ban.',
         each(({ read }) => read.bans),
       ),
       counter(
         'slidegate_blocked_requests_total',
-        'Requests denied because their key was already blocked.',
+        'Requests denied because their key was already banned or blocked.',
         each(({ read }) => read.blocked),
       ),
       gauge(

@@ -190,7 +190,11 @@ function callerMetrics(callers: ReadonlyMap<string, Callers> = new Map()): Metri
   const rows = (of: keyof Callers): Row<number>[] =>
     Array.from(callers, ([limiter, found]) => [{ limiter }, found[of]])
   return [
-    gauge('slidegate_distinct_callers', 'Distinct keys in recent minutes, estimated.', rows('distinct')),
+    gauge(
+      'slidegate_distinct_callers',
+      'Estimated number of distinct keys in recent minutes.',
+      rows('distinct'),
+    ),
     gauge(
       'slidegate_top_caller_ratio',
       "The busiest key's share of requests in recent minutes.",

@@ -58,7 +58,7 @@ export class Configuration {
   }
 }
 
-// With more edits, the whole text counts as changed, because a diff takes quadratic time and delays requests.
+// With more edits than this, the whole text counts as changed, because a diff takes quadratic time and delays requests.
 const MAX_EDITS = 1000
 
 function difference(before: string, after: string): DiffLine[] {

@@ -6,7 +6,7 @@ import type { Service } from './service.ts'
 /** Readiness and store health, with the reasons. */
 interface Ready {
   readonly ready: boolean
-  /** Whether the store is down, so that limiters apply their `onStoreError`. */
+  /** Whether the store is down, in which case limiters apply their `onStoreError`. */
   readonly degraded: boolean
   readonly reasons: readonly string[]
 }

@@ -34,7 +34,7 @@ const LOOK_MS = 500
 /** An invalid configuration is read again after this many checks. Missing files may exist by then. */
 const LOOKS_UNTIL_RETRY = 20
 
-/** Applies changes to the configuration files. An invalid file changes nothing. */
+/** Reloads the configuration when its files change. An invalid file changes nothing. */
 export class Reloading {
   readonly #options: ReloadingOptions
   readonly #stop: () => void

@@ -68,7 +68,7 @@ export interface RunningService {
   /**
    * Stops gracefully.
    *
-   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. The service
+   * For `drainMs` (default: 0), the service reports that it isn't ready, and responses close their connections. It
    * then accepts no new connections, finishes requests in progress, and ends. After 30 s, it cuts off the
    * remaining requests.
    */
@@ -137,7 +137,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     await Promise.all([admin.close(), capture.close(), decisionLog.close(), tracing?.close()])
     await store.close()
   }
-  // The first request shouldn't wait for a connection. The service also starts without Redis.
+  // Connects now, so that the first request doesn't have to wait. If Redis is down, the service starts anyway.
   if ('ready' in store) await store.ready().catch(() => {})
   await readiness.state()
   try {

@@ -155,7 +155,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
       }
       log.error(
         { worker: worker.process.pid, code, signal },
-        'a worker ended unexpectedly; it is being replaced',
+        'a worker exited unexpectedly; it is being replaced',
       )
       setTimeout(() => !isEnding && start(), pauseMs)
       pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)

@@ -159,7 +159,7 @@ describe('an error', () => {
     ['consume api ann --key bob', 2, /use only one of them/],
     ['consume api ann --cost 0', 2, /must be a positive integer/],
     ['consume api ann --json --human', 2, /cannot be used with/],
-    ['consume api ann --url ftp://127.0.0.1', 2, /--url is "ftp:/],
+    ['consume api ann --url ftp://127.0.0.1', 2, /invalid --url "ftp:/],
     ['consume api ann --token-file /nowhere', 2, /--token-file: ENOENT/],
     ['consume api ann --token a\u0007b', 2, /invalid characters/],
     [

@@ -343,7 +343,7 @@ describe('slidegate doctor rejects', () => {
     [['--redis', 'http://u:secret@x'], 'invalid --redis "http://x"; use a value such as redis://'],
     [['--redis', 'redis://a', '--config', 'b'], 'cannot be used with'],
     [['--config', '/missing.yaml'], "can't read the file"],
-    [['--redis', 'redis://a', '--url', 'ftp://x'], '--url is "ftp://x"'],
+    [['--redis', 'redis://a', '--url', 'ftp://x'], 'invalid --url "ftp://x"'],
     [['now'], 'too many arguments'],
   ])('%j', async (words, message) => {
     const { code, stdout, stderr } = await doctor(...words)

@@ -58,7 +58,7 @@ describe('a ramp', () => {
     const { code, stderr } = await slidegateHere(['bench', 'web', ...SMALL, ...grpc])
     expect([code, stderr]).toEqual([
       2,
-      'slidegate: no limit in the domain "web" applies to the descriptor "user"; pass a key that the domain limits as --descriptor\n',
+      'slidegate: no limit in the domain "web" applies to the descriptor "user"; set --descriptor to a key that the domain limits\n',
     ])
   })
 

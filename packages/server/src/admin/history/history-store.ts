@@ -1,4 +1,4 @@
-// Where the history is stored: the contract, and the store in this process.
+// Where the history is stored: the interface, and the store in memory.
 
 import { added, type Batch, type HistoryRecord, RANGES, type Range, recordName, SERVICE } from './records.ts'
 

@@ -29,7 +29,7 @@ const EVERY_MS = 100
 /** A failed batch is sent again after this time. */
 const RETRY_MS = 1000
 
-/** The maximum number of minutes waiting for the store. If there are more, the oldest minute is dropped. */
+/** Maximum number of batches (one per minute) waiting to be stored. If there are more, the oldest is dropped. */
 export const MAX_PENDING = 60
 
 /** A minute or hour is shown only this long after its end. By then, all instances have written their counts. */

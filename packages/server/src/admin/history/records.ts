@@ -10,7 +10,7 @@ export type Entries = Readonly<Record<string, Counts>>
 export interface HistoryRecord {
   /** The counts for the limiter and its keys. */
   readonly c: Entries
-  /** The number of each process's last batch, so that no batch is added twice. */
+  /** The last batch number of each process, so that no batch is added twice. */
   readonly r: Readonly<Record<string, number>>
 }
 
@@ -52,7 +52,7 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
   return `${limiter}:${letter}${step}`
 }
 
-/** Maximum number of keys that a record keeps for each order: rank, requests, denials. */
+/** Maximum number of keys in a record, for each of the three `ORDERS`. */
 export const KEYS_PER_ORDER = 8
 
 /** Returns the record with a batch's entries added. `lua/add-history.lua` does the same in Redis. */

@@ -53,7 +53,7 @@ export class RedisHistoryStore implements HistoryStore {
         ])
         commands.eval(this.#script, keys.length, ...keys, ...argumentsOf(batch, some))
       }
-      // Written last, so that a minute without its counts shows as a gap.
+      // Written last: if the counts couldn't be stored, the minute shows as a gap.
       commands.set(this.#keyOf(SERVICE, minutes, minute), '1', 'PX', minutes.ttlMs)
       commands.set(this.#keyOf(SERVICE, hours, hourOf(minute)), '1', 'PX', hours.ttlMs)
       for (const [error] of (await commands.exec()) ?? []) if (error) throw error

@@ -46,7 +46,7 @@ export class WatchList {
     await this.apply()
   }
 
-  /** Watches keys until the limiter has the maximum number of watched keys. Never rejects. */
+  /** Adds keys to the list until the limiter has the maximum number of watched keys. Never rejects. */
   async watchIfRoom(limiter: string, keys: readonly SingleKey[]): Promise<void> {
     try {
       for (const of of keys) {

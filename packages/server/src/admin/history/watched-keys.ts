@@ -35,7 +35,7 @@ export class WatchedKeys {
   readonly #counts = new SlotCounts(MAX_WATCHED + MAX_BLOCKED)
   /** The index of the blocked key to replace next. */
   #next = 0
-  /** Whether no keys are watched or blocked, so that `add` has nothing to do. */
+  /** Whether no keys are watched or blocked, in which case `add` has nothing to do. */
   isEmpty = true
   #hasWatched = false
   #conceal: Conceal | undefined
@@ -73,7 +73,7 @@ export class WatchedKeys {
     }
   }
 
-  /** Adds to `words` what was counted since the last call. Drops blocked keys that were idle. */
+  /** Adds the counts since the last call to `words`. Drops blocked keys that were idle. */
   takeTo(words: Map<string, KeyCounts>): void {
     for (let slot = this.#keys.length - 1; slot >= 0; slot--) {
       const known = this.#keys[slot]
