@@ -153,7 +153,7 @@ describe('the page of a limiter', () => {
     await expect.poll(() => keys.count()).toBe(2)
     await keys.getByRole('link', { name: whole }).waitFor()
     expect(await keys.getByRole('link').count()).toBe(1)
-    await keys.getByText('1 of stricter').waitFor()
+    await keys.getByText('stricter: 1').waitFor()
   })
 
   it('keeps a bounded number of live decisions', async () => {

@@ -49,7 +49,8 @@ export function observe(
     const parts = Object.entries(typeof key === 'string' ? { '': key } : key)
     const full = parts.filter(([dimension, each]) => {
       const { limit, windowMs } = byDimension[dimension]!
-      const log = (logs.get(`${dimension}=${each}`) ?? []).filter((time) => time > atMs - windowMs)
+      const log = logs.get(`${dimension}=${each}`) ?? []
+      while (log.length > 0 && log[0]! <= atMs - windowMs) log.shift()
       logs.set(`${dimension}=${each}`, log)
       return log.length >= limit
     })

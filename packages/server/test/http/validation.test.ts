@@ -33,7 +33,7 @@ const REFUSED: readonly (readonly [body: unknown, code: string, detail: string])
   [{ limiter: 'api', key: '\ud800' }, 'invalid_key', 'the key has a lone surrogate: "\\ud800"'],
   [{ limiter: 'api', key: 'x'.repeat(65_537) }, 'invalid_key', 'more than 65536 bytes'],
   [{ limiter: 'api', key: { user: 'ann' } }, 'invalid_key', 'the key is an object'],
-  [{ limiter: 'both', key: { constructor: 'ann' } }, 'invalid_key', 'the key has "constructor"'],
+  [{ limiter: 'both', key: { constructor: 'ann' } }, 'invalid_key', 'unknown dimension "constructor"'],
   [{ limiter: 'api', key: 'ann', requestId: 'x' }, 'invalid_request_id', 'no limit in this limiter'],
   [{ limiter: 'api', key: 'ann', value: 'x' }, 'invalid_value', 'no limit in this limiter'],
   [{ limiter: 'api', key: 'ann', value: 'x', refundable: true }, 'invalid_request', "can't be combined with"],

@@ -15,7 +15,7 @@ export const fixedWindow: Mutants = {
     ],
     'limits/fixed-window > if the clocks of this process and of Redis differ > by -4 windows, requests fail and charge nothing':
       [
-        ['of Redis and of this', 'of Redis or of this'],
+        ['of Redis and this', 'of Redis or of this'],
         ['or now >= words[last] then', 'then'],
         ['words[edge], words[edge + 1]', 'words[edge], words[edge]'],
         ["if raw ~= '' then", "if raw == '' then"],
