@@ -265,7 +265,7 @@ with fixed windows: 20 admitted, 0 denied
   10-per-1m  10 per 1m       0              20        200%
 
 Which limit would fit?
-  The lowest sliding window limit that never denies this share of callers (1 in total):
+  The lowest sliding window limit at which this share of callers is never denied (1 in total):
           90%  95%  99%  99.9%  100%
   per 1m   20   20   20     20    20
 

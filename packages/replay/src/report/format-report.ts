@@ -81,7 +81,7 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
   const lines: string[] = []
   if (releasedEarly > 0) {
     lines.push(
-      `${formatCount(releasedEarly)} requests were decided before --reorder had passed, because too many were waiting; use a shorter --reorder`,
+      `${formatCount(releasedEarly)} requests were decided before the time in --reorder had passed, because too many were waiting; use a shorter time`,
     )
   }
   if (forgottenCallers > 0) {

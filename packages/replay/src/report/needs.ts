@@ -11,7 +11,7 @@ export function formatNeeds(windows: readonly NeedsOfWindow[]): string[] {
   if (first === undefined) return []
   return [
     TITLE,
-    `  The lowest sliding window limit that never denies this share of callers (${formatCount(first.callers)} in total):`,
+    `  The lowest sliding window limit at which this share of callers is never denied (${formatCount(first.callers)} in total):`,
     ...alignColumns([
       ['', ...first.needs.map(({ share }) => formatPercent(share, 1))],
       ...windows.map(({ windowMs, needs }) => [
@@ -34,7 +34,7 @@ export function needsSection(windows: readonly NeedsOfWindow[]): Markup[] {
   return [
     section(
       TITLE,
-      table('The lowest sliding window limit that never denies this share of callers.', heads, rows),
+      table('The lowest sliding window limit at which this share of callers is never denied.', heads, rows),
       ...remarkOf(windows).map((remark) => element('p', {}, remark)),
     ),
   ]

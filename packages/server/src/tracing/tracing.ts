@@ -1,4 +1,4 @@
-// Creates spans for decisions and exports them with OTLP.
+// Creates spans for decisions and exports them over OTLP.
 
 import { context, ROOT_CONTEXT, type Tracer } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -72,7 +72,7 @@ export class Tracing {
     if (!context.setGlobalContextManager(manager)) manager.disable()
   }
 
-  /** Wraps a limiter so that its decisions have spans. */
+  /** Wraps a limiter so that each of its decisions gets a span. */
   traced<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key> {
     return traced(limiter, { tracer: this.#tracer })
   }

@@ -66,7 +66,7 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** The parameters of an exhausted limit of 1. A full memory store doesn't evict keys with exhausted limits. */
+/** Parameters of an exhausted limit of 1. With these, a full memory store doesn't evict the key. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 interface Ban {

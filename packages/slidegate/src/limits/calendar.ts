@@ -15,8 +15,9 @@ export interface CalendarWindowOptions extends NameOptions {
   /**
    * The length of a window: local hours, days, ISO weeks (from Monday) or months.
    *
-   * A change to the local clock, such as daylight saving time, ends an hour, and makes a day shorter or longer. The limit's
-   * `windowMs` is nominal: 24 hours for a day, 31 days for a month. A default name looks like `10000-per-month`.
+   * A change to the local clock, such as the start of daylight saving time, ends an hour, and makes a day shorter or
+   * longer. The limit's `windowMs` is nominal: 24 hours for a day, 31 days for a month. A default name looks like
+   * `10000-per-month`.
    */
   readonly unit: CalendarUnit
   /**
@@ -86,7 +87,7 @@ export class Calendar {
     return this.#windowAt(ms).endMs
   }
 
-  /** Returns the edges of the window at an instant. Also returns those of the two windows before it and the two after it. */
+  /** Returns the edges of the window at an instant and of its neighbors. These are the two before and the two after. */
   edgesAround(ms: number): readonly number[] {
     const startMs = this.startOf(ms)
     if (this.#edges[AROUND] === startMs) return this.#edges
@@ -113,7 +114,7 @@ export class Calendar {
 function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
-  // Adds 1 ms, because a search for the previous change skips one at exactly this instant.
+  // Adds 1 ms, because a search for the previous change skips a change at exactly this instant.
   const after = ZonedDateTime.addMilliseconds(local, 1)
   const setMs = ZonedDateTime.getTimeZoneTransition(after, 'previous')?.epochMilliseconds
   const nextSetMs = ZonedDateTime.getTimeZoneTransition(local, 'next')?.epochMilliseconds
@@ -131,7 +132,7 @@ function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month
     date = NEXT[unit](date, 1)
     const endMs = beginningOf(date, local.timeZoneId)
     if (endMs > ms) return { startMs, endMs }
-    // The time zone's clock was set back across midnight: the next date started before that, and doesn't start again.
+    // The local clock was set back across midnight after the next date had started. That date doesn't start again.
     startMs = endMs
   }
 }

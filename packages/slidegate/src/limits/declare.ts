@@ -97,7 +97,7 @@ export function countBy(limit: Limit): Limit {
   return adapt({ ...limit, limit: NO_LIMIT }, { ...originOf(limit), isCount: true })
 }
 
-/** @param given the name of `make` as `kind`, and its own options: complete, with durations in milliseconds */
+/** @param given `kind` (the name of `make`) and all options except the shared ones; durations in milliseconds */
 export function declareLimit<Options extends NameOptions>(
   limit: Omit<Limit, 'name' | 'shadow'>,
   make: (options: Options) => Limit,
@@ -137,7 +137,7 @@ export function checkDeclaration<Options extends NameOptions>(
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
 }
 
-/** Checks the options for a limit on units per window. `names` are the options that only its kind has. */
+/** Checks the options for a limit on units per window. `names` lists the options that only this kind has. */
 export function parseLimitOptions<Options extends LimitOptions>(
   options: Options,
   names: Names<Omit<Options, keyof LimitOptions>>,
@@ -161,7 +161,7 @@ const MAX_LIMITS = 64
 
 export function checkCount(limits: readonly unknown[]): void {
   if (limits.length <= MAX_LIMITS) return
-  const message = `limits has ${limits.length} limits; at most ${MAX_LIMITS} are allowed`
+  const message = `there are ${limits.length} limits; at most ${MAX_LIMITS} are allowed`
   throw new SlidegateError('invalid_limit', message, limits)
 }
 

@@ -1,7 +1,7 @@
 -- The twin of entry-window.ts: windows whose log stores each entry separately.
 --
 -- Words (numbers that the process sends): the window, the kind of the entries (see below), the limits.
--- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
+-- Answer: if a shadow limit may already have the request, first the units charged. The rest is as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
 -- TTL: the window plus slack, set by some charges and renewals.
 -- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units.

@@ -15,17 +15,17 @@ export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
 export interface Log {
-  /** The end of the log's stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
+  /** The suffix of the log's stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
   readonly name: string
   readonly kind: Kind
   readonly role: Role
   readonly shadow: boolean
   readonly params: LogParams
-  /** Indices into {@link LimitSet.limits} of the limits that read the log, in the order of `params`. */
+  /** The limits that read the log, in the order of `params`: indices into {@link LimitSet.limits}. */
   readonly serves: readonly number[]
 }
 
-/** The kind of entries in a log that limits read. `undefined` if the log keeps none. */
+/** The kind of entries that a log keeps. `undefined` if it keeps none, or if limits don't read it. */
 export function entriesOf({ kind, role }: Log): Entries | undefined {
   return role === 'count' ? kind.entries?.are : undefined
 }
@@ -70,7 +70,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
-  const right = "must be its limiter's only limit, without dimensions; create two limiters and call both"
+  const right = 'must be the only limit of a limiter without dimensions; create two limiters and call both'
   const message = `limit ${show(values.name)} counts distinct values, so it ${right}`
   throw new SlidegateError('invalid_limit', message, values.name)
 }
@@ -84,7 +84,7 @@ export function derived(set: LimitSet, name: string, make: () => LimitSet): Limi
   const known = sets.get(set) ?? new Map<string, LimitSet>()
   const found = known.get(name)
   if (found !== undefined) return found
-  // Callers can choose some of the names, so their number must be bounded.
+  // Callers can choose some of the names, so the number of names must be bounded.
   if (known.size >= MAX_DERIVED) known.clear()
   const made = make()
   sets.set(set, known.set(name, made))

@@ -41,8 +41,8 @@ export interface LogParams {
  * - `record`: an admitted request, which can't be found by id.
  * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
  *   gets the first answer and isn't charged. A refund returns a whole entry, once.
- * - `holder`: a request in flight, found by id. It counts until a window after its last renewal. A release affects only
- *   logs of holders.
+ * - `holder`: a request in flight, found by id. It counts until one window after its last renewal. A release affects
+ *   only logs of holders.
  * - `value`: a distinct value, which is the op's id and costs one unit. If the log already has it, `check` doesn't
  *   count it, and `commit` sets its time to now.
  */
@@ -75,7 +75,7 @@ export interface Entry extends ListedCharge {
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether identical requests must be decided one by one. Each one may then change the answer to the next. */
+  /** Whether identical requests must be decided one by one. True if each may change the answer to the next. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
@@ -92,7 +92,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   words(params: Params, nowMs: number): readonly number[]
   /** Whether the result of `words` depends on the time. */
   readonly hasTimedWords?: boolean
-  /** Reads the state before the op from the script's answer. Omitted if that answer consists of used units and times. */
+  /** Converts the script's answer to the state before the op. Omitted if the answer has only used units and times. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
   /** The newest stamp. 0 for an empty log. */
@@ -132,7 +132,7 @@ export interface BanState {
 
 interface BanKeeping<State, Params extends LogParams> {
   look(state: State, params: Params, nowMs: number): BanState
-  /** Counts denied requests. Returns for how many milliseconds they block the key, or 0. */
+  /** Counts denied requests. Returns the milliseconds for which they block the key, or 0. */
   denied(state: State, params: Params, nowMs: number, count: number): number
   unblock(state: State): void
 }

@@ -8,7 +8,7 @@ class Row {
   at = 0
 }
 
-/** Logs of a few numbers each. They share one view, which shows one log's numbers at a time, by name. */
+/** Logs of a few numbers each. They share one object, whose properties are the numbers of one log at a time. */
 export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
   readonly #view: Row & State

@@ -8,7 +8,7 @@
 -- is the version of the format. `blocked` and `ends` are when the block and the rule end, in epoch milliseconds: 0 if
 -- not set, or FOREVER if there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
 -- Index: per bucket, a sorted set of the keys that have an override, in byte order. Listing or writing overrides
--- removes some names whose override is gone.
+-- removes some keys whose override is gone.
 -- TTL: none if the override never ends, otherwise the time until block and rule have ended, plus slack. The index has
 -- the longest TTL of its overrides.
 
@@ -19,7 +19,7 @@ local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000
 local OVERRIDES_PAGE = 250
 local PAGE_BYTES = 65536
--- The length of '~overrides' in an index's key, and the end of an override's key.
+-- The length of '~overrides' in an index's key, and the suffix of an override's key.
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
 -- The first line to assume if nothing is stored.

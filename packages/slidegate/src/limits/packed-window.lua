@@ -160,8 +160,8 @@ if stamp > now then
 end
 
 -- Skips records that no longer count. Five values describe a place in the log: `records` is the text of the front, a
--- page or the back. `start` is the offset of the next record in it, and `rest` the number of records from there.
--- `taken` is the number of pages in the ring before it. If `rest` is 0, the place is the newest record.
+-- page or the back. `start` is the offset of the next record in it, and `rest` is the number of records from there on.
+-- `taken` is the number of the ring's pages before that text. If `rest` is 0, the place is the newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false

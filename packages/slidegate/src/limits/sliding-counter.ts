@@ -13,9 +13,9 @@ export type SlidingCounterOptions = LimitOptions
 /**
  * Limits the units in any window of this length, estimated from two counts.
  *
- * Stores four numbers per key. Units in the previous window count in proportion to that window's overlap with
- * the last `window` milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window
- * length. It may also deny requests that an exact count would allow. `slidingWindow` is exact.
+ * Stores four numbers per key. The units in the previous window count in proportion to that window's overlap with the
+ * last `window` milliseconds, and the result is rounded up. In the worst case, `2 * limit - 1` units are admitted
+ * within one window length. It may also deny requests that an exact count would allow. `slidingWindow` is exact.
  *
  * The limit's `precisionMs` is 1 ms if the limit times the window is at most 2^52, and otherwise 2, 5, 10, 20, 50, ... ms.
  *
@@ -142,7 +142,7 @@ function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, s
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** When `units` in the previous window count as at most `room`. In milliseconds after the current window's start. */
+/** Milliseconds into the current window until the previous window's `units` count as at most `room`. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

@@ -26,9 +26,10 @@ export interface SlidingWindowOptions extends LimitOptions {
    * - `zset`: in Redis, a sorted set of request ids. A request repeated with its `requestId` within the
    *   window is charged once and gets the first answer. `list` returns the admitted requests.
    * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have the
-   *   fields `id`, `cost` and `total` (the running total of units). A refund, or setting the clock back, replaces the
-   *   stream: consumer groups are lost, and after a clock change new ids are lower. If a stream has more entries
-   *   than the limit (clamped to between 128 and 1,024), only its newest entry can be refunded.
+   *   fields `id`, `cost` and `total` (the running total of units). The stream is replaced after a
+   *   refund, or if the clock was set back. Consumer groups are then lost, and after a clock change, new ids are
+   *   lower. If a stream has more entries than the limit (clamped to between 128 and 1,024), only its newest entry
+   *   can be refunded.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Refunds return whole requests.
    */
@@ -79,7 +80,7 @@ function precisionOf(precision: unknown, limit: number, windowMs: number): numbe
   if (precision === undefined) return finest(ROOM * limit)
   const ms = parseDuration(precision)
   if (ms === undefined || ms < 1 || ms > windowMs) {
-    const right = `whole milliseconds from 1 to the window's ${windowMs}`
+    const right = `whole milliseconds from 1 to ${windowMs} (the window)`
     throw wrong('the precision', precision, right, 'invalid_precision')
   }
   if (fits(limit, windowMs, ms)) return ms

@@ -8,7 +8,7 @@
 -- when nothing counts, or before they exceed MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, and a few more to compute a wait. A charge removes entries that left the window, in whole
 -- nodes of the stream. A log keeps about MAX_STREAM entries. Further charges push out the oldest ones, which doesn't affect any
--- limit. A refund of any entry except the newest rewrites all entries that count, in 7 ms per 1,000 entries.
+-- limit. A refund of any entry except the newest rewrites all entries that count, which takes 7 ms per 1,000.
 -- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and later totals are lowered; ids don't
 -- change. If the clock was set back by more than a second, the stream is replaced by the entries that count, with lower ids. A
 -- consumer group lasts until the stream is replaced, or has been empty for its TTL.
@@ -174,9 +174,10 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Rewrites the stream, and keeps only this script's entries later than `cut`. The entries keep their ids, or all get the
--- given one. Lowers the totals by `lower`, and the totals after a removed entry also by its units. The first command is a
--- write that changes nothing, so that Redis can reject it if memory is full. Later commands couldn't be rejected.
+-- Rewrites the stream, and keeps only this script's entries later than `cut`. If `id` is given, all
+-- entries get it; otherwise, they keep their ids. Lowers the totals by `lower`, and the totals after a removed entry also
+-- by its units. The first command is a write that changes nothing, so that Redis can reject it if memory is full. Later
+-- commands couldn't be rejected.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)

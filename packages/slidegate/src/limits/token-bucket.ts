@@ -34,7 +34,7 @@ export interface TokenBucketOptions extends NameOptions {
 }
 
 /**
- * A bucket of `capacity` tokens. Each unit takes one token; `refill` tokens are added evenly per `interval`.
+ * A bucket of `capacity` tokens. Each unit takes one token. Over each `interval`, `refill` tokens are added evenly.
  *
  * Stores four numbers per key. In any `T` milliseconds, it allows at most `capacity + floor(T * refill / interval)` units. The
  * limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
@@ -60,7 +60,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   }
   const windowMs = Math.ceil((capacity * intervalMs) / refill)
   if (windowMs > MAX_WINDOW_MS) {
-    const fills = `a bucket of ${capacity} takes ${formatDuration(windowMs)} to fill; it must do so within 366d`
+    const fills = `a bucket of ${capacity} takes ${formatDuration(windowMs)} to fill; it must fill within 366d`
     const message = `the interval is ${show(options.interval)}, so ${fills}`
     throw new SlidegateError('invalid_duration', message, options.interval)
   }

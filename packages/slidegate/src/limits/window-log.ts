@@ -24,7 +24,7 @@ const MAX_SPAN: number = 2 ** 32 - 1
 /** Records in a log's first ring. Each larger ring has room for twice as many. */
 const FIRST_SLOTS = 4
 
-/** A larger ring is freed when its log becomes empty. Exception: if at least a quarter of it was in use. */
+/** An empty log keeps a ring of up to this size. A larger one is kept only if a quarter or more was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers in the seventh. */
@@ -55,7 +55,7 @@ export function refundable(records: number): number {
 }
 
 /**
- * Records in chronological order, each with a stamp and the running total of units. Shows one log at a time.
+ * Records in chronological order, each with a stamp and the running total of units. Represents one log at a time.
  *
  * The newest record is stored separately; the others are in a ring. A narrow ring stores the last 32 bits of stamps and
  * totals. The newest record supplies the other bits. If records are too far apart for this, the ring is wide and stores

@@ -38,7 +38,7 @@ describe('createLimiter rejects', () => {
 
   it('too many limits', async () => {
     const many = Array.from({ length: 65 }, (_, i) => slidingWindow({ limit: 1, window: 1000 + i }))
-    const right = /has 65 limits; at most 64 are allowed/
+    const right = /there are 65 limits; at most 64 are allowed/
     await expectRefusal(() => create({ limits: many }), { code: 'invalid_limit', value: many, right })
     create({ limits: many.slice(1) }).close()
   })

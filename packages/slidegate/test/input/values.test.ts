@@ -22,7 +22,7 @@ beforeEach(() => redis.flushall())
 const accounts = distinct({ limit: 3, window: '1h', name: 'accounts' })
 const rate = slidingWindow({ limit: 10, window: '1h' })
 const right =
-  /limit "accounts" counts distinct values, so it must be its limiter's only limit.*create two limiters and call both/
+  /limit "accounts" counts distinct values, so it must be the only limit of a limiter without.*create two limiters and call both/
 const refusal = { code: 'invalid_limit', value: 'accounts', right } as const
 
 describe('a limit of distinct values is rejected', () => {

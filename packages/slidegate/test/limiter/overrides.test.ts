@@ -178,6 +178,6 @@ it.each<OverrideChange>([{ limit: 100_000 }, { limit: 100_000, window: '2h' }])(
 it('an override with a window below the precision names the precision', async () => {
   const coarse = slidingWindow({ limit: 120, window: '1h', precision: '1s', name: 'coarse' })
   const limiter = createLimiter({ limits: [coarse], store: memoryStore(), overrides: true })
-  const message = "the precision is 1000; it must be whole milliseconds from 1 to the window's 500"
+  const message = 'the precision is 1000; it must be whole milliseconds from 1 to 500 (the window)'
   await expect(limiter.overrides.set('ann', { window: 500 })).rejects.toMatchObject({ message })
 })

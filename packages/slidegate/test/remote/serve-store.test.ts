@@ -140,7 +140,7 @@ describe('an error describes the mistake', () => {
     ['a ban without options', bodyOf([consume], [{ ...set, additions: [{ ban: true }] }]), /ban is true/],
     ['an override of none', bodyOf([consume], [{ ...set, isOverridable: 1 }]), /isOverridable is 1/],
     ['a bad name', bodyOf([consume], [{ ...set, limiter: 'mine/a/b' }]), /limiter is "mine\/a\/b"/],
-    ['65 limits', bodyOf([consume], [{ ...set, limits: Array(65).fill(set.limits[0]) }]), /has 65 limits/],
+    ['65 limits', bodyOf([consume], [{ ...set, limits: Array(65).fill(set.limits[0]) }]), /are 65 limits/],
     [
       'limits with the same name',
       bodyOf([consume], [{ ...set, limits: Array(2).fill(set.limits[0]) }]),
@@ -152,7 +152,7 @@ describe('an error describes the mistake', () => {
         [consume],
         [{ ...set, limits: [...set.limits, { kind: 'distinct', limit: 5, window: 60_000 }] }],
       ),
-      /limit "5-per-1m" counts distinct values, so it must be its limiter's only limit/,
+      /limit "5-per-1m" counts distinct values, so it must be the only limit of a limiter/,
     ],
   ]
   it.each(wholes)('in a body: %s', async (_, body, message) => {

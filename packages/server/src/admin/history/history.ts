@@ -23,7 +23,7 @@ import {
 import { keySeries, limiterSeries } from './series.ts'
 import { storedWord, WatchList } from './watch-list.ts'
 
-/** How often the clock is read. The start of a minute may be noticed this late. */
+/** How often the clock is read. The start of a minute is detected with up to this delay. */
 const EVERY_MS = 100
 
 /** A failed batch is sent again after this time. */

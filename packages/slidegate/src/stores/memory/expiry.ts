@@ -9,7 +9,7 @@ export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
 
 /** Keeps one time per block, before which none of its keys expire. Sorting the times of all keys would cost more. */
 export class Expiry {
-  /** A tree of minimums. The root is at 1, the children of i are at 2i and 2i + 1, the blocks in the second half. */
+  /** A tree of minimums. The root is at 1, the children of i at 2i and 2i + 1, and the blocks in the second half. */
   #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
 
   /** Ensures that the slot's block is due at this time or earlier. */

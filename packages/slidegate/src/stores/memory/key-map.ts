@@ -1,4 +1,4 @@
-// Maps keys to slots, without the pause when a large `Map` doubles in size: 50 ms for a million keys.
+// Maps keys to slots, without the pause that a large `Map` causes when it grows: 50 ms for a million keys.
 
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'

@@ -37,13 +37,15 @@ type Held = Pick<LoadedLog, 'log' | 'number'>
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key. The table can take up this much for `FEWEST_KEYS` keys, even if `maxKeys` is lower. */
+/** The table's maximum size is this many bytes times the larger of `maxKeys` and `FEWEST_KEYS`. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
-/** Estimated bytes in addition to logs. Per key, per limit or log in a set, and per log kept for another set. */
+/** Estimated bytes of a key, without its logs. */
 const KEY_BYTES = 200
+/** Estimated bytes per limit and per log in a limit set. */
 const SET_BYTES = 1024
+/** Estimated bytes per log that a key keeps for another limit set, without the log. */
 const OTHER_BYTES = 512
 
 /** Maximum logs that a key keeps for other limit sets. No limit set has more logs than this. */
@@ -66,8 +68,8 @@ const NO_KEYS = new KeyMap()
  * Up to `maxKeys` keys. Each key has a slot, and each slot has logs.
  *
  * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with
- * a ban, or with denials that count toward one, isn't dropped either. Each override takes the place of one key until it
- * ends.
+ * a ban, or with denials that count toward one, isn't dropped either. Until an override ends, it counts as one key
+ * toward `maxKeys`.
  */
 export class KeyTable {
   readonly #maxKeys: number

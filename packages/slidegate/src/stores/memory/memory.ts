@@ -21,7 +21,7 @@ export interface MemoryStoreOptions {
    * Maximum number of keys and overrides, at least 1. Default: 1,000,000.
    *
    * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys
-   * with bans, or with denials that count toward one, are kept, too. Overrides are kept until they end. The store takes
+   * with a ban, or with denials that count toward one, are kept, too. Overrides are kept until they end. The store takes
    * up at most `maxKeys` times 1 KiB, or 256 MiB if that is more.
    */
   readonly maxKeys?: number
