@@ -9,7 +9,7 @@ const STEP_MS = 500
 /** Each response corrects only this share of a smaller error, because network delays vary. */
 const SHARE = 0.2
 
-/** An estimate of the store's clock. All times in the usage data are on that clock. */
+/** An estimate of the store's clock. All times in the usage data come from that clock. */
 export interface ServiceClock {
   now(): number
 }

@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged. Lists each time when the usage falls, and the usage from then on. */
+/** The future usage if nothing more is charged. Lists each time at which usage falls, and the usage from then on. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {

@@ -31,7 +31,7 @@ export class OriginalRequest {
     this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path to use in keys: the first reading. It is the same for the most spellings of a path. */
+  /** The path to use in keys: the first reading. More spellings of the path share it than any other. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')

@@ -12,14 +12,15 @@ const ESCAPE = /%([0-9a-f]{2})/gi
 const ENCODED_SLASH = /%2f/i
 /** Characters in a decoded path that servers interpret differently. */
 const AMBIGUOUS = /[;?#]|%[0-9a-f]{2}|\/\/|\/\.{1,2}(?:\/|$)|[. ]$/i
-/** The end of the path for servers that decode before they look for the query. */
+/** The part from an escaped `?`, `#` or control character on. Servers that decode before they parse drop it. */
 const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 
 /**
  * Returns the readings of a path: the ways in which servers may interpret it.
  *
  * Readings are decoded, in lowercase and without the query. Each byte is one character, as in Node's headers. Most paths
- * have only one reading. If there are several, the one that is the same for the most spellings of a path comes first.
+ * have only one reading. If there are several, the most normalized one comes first: more spellings of the path share it
+ * than any other.
  *
  * Servers decode once or twice, before or after they split off the query. They disagree on whether `%2F` is a slash, `;`
  * starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count.

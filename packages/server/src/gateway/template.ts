@@ -37,7 +37,7 @@ export function compileTemplate(
   const unknown = names.find((_, i) => values[i] === undefined)
   const between = literals.slice(1, -1)
   if (unknown !== undefined) problem(`unknown placeholder {${unknown}}; expected one of ${KNOWN}`)
-  if (/[{}]/.test(literals.join(''))) problem(`unmatched brace; expected one of ${KNOWN}`)
+  if (/[{}]/.test(literals.join(''))) problem(`unmatched brace; write placeholders as ${KNOWN}`)
   if (between.includes('')) problem('two placeholders need a separator between them, such as a colon')
   const separators = new Set(['%', ...between.join('')])
   const escaped = (value: string, i: number) =>

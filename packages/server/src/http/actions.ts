@@ -58,7 +58,7 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
         tags,
         summary: 'Turn shadow mode on or off',
         description:
-          'Takes precedence over the configuration until you set it to null. Takes effect within a second on all instances that share the store. A setting for one limit takes precedence over the setting for all limits.',
+          'The setting takes precedence over the configuration until you set `shadow` to null. It takes effect within a second on all instances that share the store. A setting for one limit takes precedence over the setting for all limits.',
         body: ShadowBody,
         response: { 200: Shadowed },
       },

@@ -144,7 +144,7 @@ export const Limiters = answer(
         hashesKeys: Type.Boolean({ description: 'Whether only hashes of keys are stored.' }),
         limits: Type.Array(Declared, { description: 'The limits for keys without a plan or an override.' }),
         shadowSettings: Type.Record(Type.String(), Type.Boolean(), {
-          description: 'Shadow mode set by operators, by limit; * means all limits.',
+          description: 'Shadow mode as set by operators, for each limit; * means all limits.',
         }),
         stats: closed({
           storeErrors: Counts('Failed requests to the store, by reason.'),
@@ -213,7 +213,7 @@ export const TopAnswer = answer(
     spanMs: Type.Integer({ minimum: 0, description: 'How far back the counts go, in milliseconds.' }),
     distinct: Type.Integer({
       minimum: 0,
-      description: 'Number of distinct keys in this span, estimated within 2%.',
+      description: 'Number of distinct keys in this span, estimated to within 2%.',
     }),
     keys: Type.Array(
       closed({
@@ -280,7 +280,8 @@ export const AuditAnswer = answer(
         undoes: Type.Optional(Type.String({ description: 'The entry that this one undoes.' })),
         isUndone: Type.Boolean({ description: 'Whether a later entry undoes this one.' }),
         canUndo: Type.Boolean({
-          description: 'Whether `/v1/admin/undo` can undo this change, unless something has changed since.',
+          description:
+            'Whether `/v1/admin/undo` accepts this change. The undo fails if the setting has changed since.',
         }),
         instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),
@@ -422,7 +423,7 @@ export const CountSeries = answer(
           denied: Many,
           units: Many,
         }),
-        { description: 'The busiest and the most denied keys in the range. Counts are lower bounds.' },
+        { description: 'The keys with the most requests or denials in the range. Counts are lower bounds.' },
       ),
     ),
     isWatched: Type.Optional(Type.Boolean({ description: 'Whether the key is watched.' })),
@@ -502,7 +503,10 @@ const Instance = { id: Name, host: Name, pid: Many, version: Name, startedAtMs: 
 
 export const Overview = answer(
   closed({
-    atMs: Type.Integer({ minimum: 0, description: 'Start of the second covered, in epoch milliseconds.' }),
+    atMs: Type.Integer({
+      minimum: 0,
+      description: 'Start of the second that the overview covers, in epoch milliseconds.',
+    }),
     instances: Type.Array(
       closed({
         ...Instance,
@@ -510,7 +514,7 @@ export const Overview = answer(
         perSecond: Type.Integer({ minimum: 0, description: 'Decisions in the last second.' }),
         configuration: Type.Enum(['applied', 'invalid', 'restart'], {
           description:
-            'The state of its configuration file. `invalid`: the previous configuration stays in force. `restart`: some parts take effect at the next start.',
+            'The state of its configuration file. `invalid`: the previous configuration stays in force. `restart`: some changes only take effect after a restart.',
         }),
       }),
     ),

@@ -25,7 +25,7 @@ import { validationError } from './validation.ts'
 import { captureRoutes, viewRoutes } from './views.ts'
 import { waitRoutes } from './wait.ts'
 
-/** Time for a client to send the headers, and the whole request. */
+/** How long a client may take to send the headers, and the whole request. */
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 /** How often these timeouts are checked. */

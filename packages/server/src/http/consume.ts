@@ -47,7 +47,7 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** A body may use `caps.requestsPerCall` times this number of limits. It may always use `LARGEST_LIMITER` limits. */
+/** A body may use this many limits times `caps.requestsPerCall`, or `LARGEST_LIMITER` if that is more. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits in a limiter. */
 const LARGEST_LIMITER = 1024
@@ -230,7 +230,7 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the last request in a check, so that no request is sent. */
+/** Thrown by the last request in a check, to stop before any request is sent. */
 const CHECKED = Symbol('all requests are valid')
 const LAST = {
   key: '',

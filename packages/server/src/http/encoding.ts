@@ -1,4 +1,4 @@
-// Reads whether a client accepts gzip.
+// Checks whether a client accepts gzip.
 
 import type { IncomingHttpHeaders } from 'node:http'
 

@@ -14,7 +14,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The role that this route requires. Default: none, so callers aren't authenticated. */
     role?: Role
-    /** Whether the route needs no token if the configuration has no tokens. */
+    /** Whether callers on loopback need no token. Only applies if the configuration has no tokens. */
     isOpen?: boolean
     /** The header with the bare token. All other headers, even `Authorization`, come from the gateway's client. */
     tokenHeader?: string

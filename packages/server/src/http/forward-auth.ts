@@ -8,7 +8,7 @@ import { OriginalRequest } from '../gateway/original-request.ts'
 import { Rules } from '../gateway/rules.ts'
 import type { App, Context } from './context.ts'
 
-/** The header with a gateway's own token: `Authorization` belongs to its clients. */
+/** The header with the gateway's own token. `Authorization` contains its client's token. */
 const GATEWAY_TOKEN = 'x-slidegate-token'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const

@@ -20,7 +20,7 @@ export function historyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Get the counts for a limiter or a key over an hour or a week',
         description:
-          'Covers all instances that share the store. Only the busiest, most denied, blocked and watched keys are kept. Minutes and hours appear 10 seconds after they end.',
+          'Covers all instances that share the store. Only watched keys, blocked keys, and the keys with the most requests or denials are kept. Minutes and hours appear 10 seconds after they end.',
         params: NameParams,
         querystring: SeriesQuery,
         response: { 200: CountSeries },

@@ -62,7 +62,7 @@ export function peekRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Explain a key',
         description:
-          "Returns the state of a key: each limit's usage and when it frees up, the bans, and the overrides. Writes nothing. For a limiter with dimensions, you can pass a subset of them.",
+          "Returns the state of a key: each limit's usage, when its units become free, the bans, and the overrides. Writes nothing. For a limiter with dimensions, you can pass a subset of them.",
         tags: ['decisions'],
         body: ExplainSchema,
         response: { 200: shared('Explanation') },

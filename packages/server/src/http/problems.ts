@@ -16,7 +16,7 @@ import { redactKey } from '../redact.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
 
-/** Time for a client to read the response before its connection is destroyed. */
+/** How long a client has to read the response before its connection is destroyed. */
 const LINGER_MS = 1000
 
 /** Number of characters to compare when errors are grouped by their text. */

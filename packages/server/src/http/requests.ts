@@ -1,4 +1,4 @@
-// Finds the limiter for a request body, and its options.
+// Finds the limiter, the options and the key for a request body.
 
 import type { AnyKey, ConsumeOptions } from 'slidegate'
 import type { Caller } from '../service/gatekeeper.ts'

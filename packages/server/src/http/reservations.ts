@@ -196,7 +196,7 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 /**
  * Parses a token. Its units and plan may be forged, which is harmless.
  *
- * A plan only applies if requests may choose it. Refunding forged units can do no more than `/v1/settle`.
+ * A plan only applies if requests may choose it. With forged units, `/v1/refund` can do no more than `/v1/settle`.
  *
  * @throws {ServiceError} `invalid_token`
  */

@@ -293,7 +293,7 @@ export function shared(name: keyof typeof SHARED): TSchema {
 export function deniedWithoutStore(decision: TSchema): unknown {
   return {
     description:
-      'The store is unavailable, or too many requests are in flight. The body is a problem, unless the store is unavailable and `onStoreError` is `deny`: then it is a decision. Retry after `Retry-After` seconds.',
+      'The store is unavailable, or too many requests are in flight. The body is a decision if the store is unavailable and `onStoreError` is `deny`, and a problem otherwise. Retry after `Retry-After` seconds.',
     content: {
       'application/json': { schema: decision },
       'application/problem+json': { schema: shared('Problem') },

@@ -47,6 +47,6 @@ function mustDeclare(service: Service, caller: Caller, limiter: string): void {
   throw new ServiceError(
     403,
     'forbidden',
-    `${caller.name} can't declare the limits of ${JSON.stringify(limiter)}; the ownLimiters of its token must allow this name, and the configuration must not use it`,
+    `${caller.name} can't declare the limits of ${JSON.stringify(limiter)}; the ownLimiters of its token must allow this name, and the configuration must not have a limiter with this name`,
   )
 }

@@ -11,7 +11,7 @@ export function validationError(
   const found = errors.filter(({ keyword }) => keyword !== 'anyOf' && keyword !== 'oneOf')
   const depth = Math.max(...found.map(depthOf))
   const deepest = found.filter((error) => depthOf(error) === depth)
-  // A missing field may belong to another member of the union. A present field shows the intent.
+  // Prefers errors about fields that are present: a missing field may belong to another member of the union.
   const first = deepest.find(({ keyword }) => keyword !== 'required') ?? deepest[0] ?? errors[0]!
   const types = deepest.filter(
     ({ keyword, instancePath }) => keyword === 'type' && instancePath === first.instancePath,

@@ -16,7 +16,7 @@ const GRACE_MS = 5
 
 const MIN_SWEEP = 4096
 
-/** Maximum calls that time out in one turn of the event loop. */
+/** Maximum number of calls that time out in one turn of the event loop. */
 const MAX_PER_TURN = 1024
 
 /** Watches calls with the same timeout. They come due in order, so one timer for the oldest is enough. */
@@ -87,8 +87,8 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Most calls after a pending one have been answered. Keeps the same array, because replacing it would create
-    // garbage.
+    // A pending call keeps the settled calls behind it in the array. Removes them in place, because a new array would
+    // create garbage.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {
       const call = this.#calls[i]!

@@ -195,7 +195,7 @@ class Denial {
     this.#limits = limitsInForce(op, outcome)
     this.#sentAtMs = sentAtMs
     const waits = this.#limits.map(({ shadow }, i) => (shadow ? 0 : waitOf(outcome.limits, i)))
-    // A denial after the ban counts toward the next ban, so the store has to see it.
+    // A denial after the end of the ban counts toward the next ban, so the store has to see it.
     const waitMs = outcome.ban?.ms ?? Math.max(...waits)
     const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
     // The store's clock counts whole milliseconds, and may have been about to advance.
@@ -230,7 +230,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // One limit may have room sooner than the others. From then on, its usage leaves room for the cost.
+      // Once a limit's own wait is over, it has room for the cost, even if other limits still deny the request.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

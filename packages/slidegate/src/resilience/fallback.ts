@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers an op that concerns a decision by this fallback. Returns whether it did. Resets also go to the store. */
+  /** Answers ops about this fallback's decisions. Returns false if the op must go to the store, as resets always do. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -102,7 +102,7 @@ export class LocalShare {
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))
     limitsOf(op.parts).forEach(({ limit }, i) => {
-      // Reports the share's remaining units as those of the declared limit.
+      // Adjusts the usage, so that the declared limit appears to have as many units left as the share.
       setUsed(limits, i, usedOf(limits, i) + limit - shares[i]!.limit)
       // The cost exceeds the share, but the store may have room for it.
       if (waitOf(limits, i) === Number.POSITIVE_INFINITY && op.cost <= limit) setWait(limits, i, pauseMs)

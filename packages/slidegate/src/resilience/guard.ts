@@ -49,7 +49,7 @@ export function guardStore(name: string, options: FailureOptions, sets: readonly
     return { store: store.failurePolicy(store, settings, announcer), announcer }
   }
   if (store.applySync === undefined) {
-    throw invalidOption('the store has no failurePolicy; set it to failurePolicy from slidegate', store)
+    throw invalidOption('the store has no failurePolicy; add the one that slidegate exports', store)
   }
   const fallback = new Fallback(settings, announcer.counts)
   return { store: guardLocal(store as LocalStore, fallback, announcer), announcer }

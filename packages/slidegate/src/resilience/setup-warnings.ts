@@ -42,7 +42,7 @@ export function checkSetup(store: Store, settings: FailureSettings): () => void 
   }
 }
 
-/** Whether two sets of different limits share a log. */
+/** Whether two limit sets differ, but share a log. */
 function countTogether(one: LimitSet, other: LimitSet): boolean {
   const textOf = ({ limits }: LimitSet) => JSON.stringify(limits, ['name', 'limit', 'windowMs'])
   const isShared = one.logs.some(

@@ -90,7 +90,7 @@ export class StoreHealth implements BreakerListener {
   }
 }
 
-/** Maximum lines per period. If there are more changes, only the last one is logged, at the end of the period. */
+/** Maximum number of lines per period. Only the last of any further changes is logged, when the period ends. */
 const MAX_LINES = 10
 const STRETCH_MS = 10_000
 

@@ -105,7 +105,7 @@ describe('createLimiter rejects, among the options for store failures,', () => {
 
   it('an asynchronous store without a failure policy', async () => {
     const store = { apply() {}, close() {} }
-    const right = /the store has no failurePolicy; set it to failurePolicy from slidegate/
+    const right = /the store has no failurePolicy; add the one that slidegate exports/
     await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
   })
 

@@ -21,8 +21,8 @@ import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
  * - **All or nothing.** If one shard denies or fails, the other shards' charges are refunded, each with the time of its
  *   charge. Until they are refunded, they count: no limit is exceeded, but another caller may be denied for the
  *   duration of one round trip.
- * - **A denial is free.** After a refund, decisions are as if there had been no charge, except for the time until a
- *   window is empty.
+ * - **A denial is free.** After a refund, decisions are the same as without the charge. Only the reported time until a
+ *   window is empty may differ.
  * - **Each shard has a clock.** An outcome's `atMs` is the latest time from its shards. Its `debits` have the time of
  *   each part's charge.
  * - If one shard denies, a reservation already made in another shard stays there until it expires.
@@ -63,7 +63,7 @@ function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): 
   })
 }
 
-/** Decides a request: either all shards admit it, or none keeps a charge. */
+/** Decides on a request: either all shards admit it, or none keeps a charge. */
 function consumeAcross(
   op: ConsumeOp,
   shares: readonly Share<ConsumeOp>[],

@@ -14,7 +14,7 @@ const TABLES: readonly { readonly title: string; readonly places: readonly Place
 
 const CAPTION = `With \`timeoutMs\` ${TIMEOUT_MS}:
 
-- *meanwhile*: the errors during the fault with the policy \`throw\`, and their share;
+- *meanwhile*: the errors during the fault with the policy \`throw\`, and the share of requests that Redis didn't decide;
 - *p99*: the 99th percentile of call times in milliseconds, for the worst client and policy;
 - other columns: milliseconds until Redis decides all requests again;
 - *set*: with [these settings](production.md#client-settings) instead of defaults.
