@@ -1,4 +1,4 @@
-// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis server from --store.
+// Limiters that use the log's times as their clock. Their state is in memory, or in the Redis server from --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'

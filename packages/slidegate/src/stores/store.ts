@@ -107,8 +107,8 @@ export interface Store {
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
   /**
-   * Returns the index of the shard that has the op's keys. Each shard, such as a server, can fail separately. Omitted if
-   * there is only one.
+   * Returns the index of the shard that has the op's keys. Each shard, such as a server, can fail separately. Omitted
+   * if there is only one.
    */
   shardOf?(op: Op): number
   /**
