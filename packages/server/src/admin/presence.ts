@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A silent process counts as killed once this many of our own heartbeats have come back. */
+/** A silent process counts as killed after this many of our own heartbeats. Only those that came back are counted. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
