@@ -1,4 +1,4 @@
-// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis server from --store.
+// Limiters that use the log's times as their clock. Their state is in memory, or in the Redis server from --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -13,9 +13,9 @@ export interface Decided extends Pick<Decision, 'allowed'> {
   readonly limits: readonly Pick<LimitDecision, 'allowed'>[]
 }
 
-/** Decides the requests in a log at their logged times. */
+/** Decides on the requests in a log, at their logged times. */
 export interface Decider {
-  /** Decides requests, which must be in chronological order. */
+  /** Decides on requests, which must be in chronological order. */
   decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
   /** Number of callers that the store dropped while their usage still counted. */
   forgotten(): number
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides in Redis. Sends all requests in a batch at once. Each reads the clock immediately, and they stay in order. */
+/** Decides in Redis. Sends all requests of a batch at once, each with its own time. Redis gets them in order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

@@ -89,7 +89,7 @@ export async function runReplay(file: string, flags: ReplayFlags, version: strin
   }
 }
 
-/** @throws {UsageError} if one of these options is set, because they need a limit */
+/** @throws {UsageError} if one of these options is set; all of them require `--limit` */
 function mustHaveNone(flags: ReplayFlags, names: readonly (keyof ReplayFlags)[]): void {
   const name = names.find((each) => flags[each] !== undefined)
   if (name !== undefined) throw new UsageError(`--${name} needs a --limit, such as --limit 100/1m`)
@@ -148,7 +148,8 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Terminal settings aren't changed: Ctrl-C wouldn't restore them, and a signal handler would disable Ctrl-C.
+      // Doesn't change the terminal's settings, because Ctrl-C wouldn't restore them. A signal handler could, but it
+      // would keep Ctrl-C from ending the process.
       linewrap: true,
       gracefulExit: false,
     },

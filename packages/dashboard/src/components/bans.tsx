@@ -149,9 +149,9 @@ function Lift({
       onClose={onClose}
     >
       <p>
-        <b>{limiter}</b> no longer blocks {dimension !== undefined && <span class="muted">{dimension} </span>}
-        <code class="whom">{key}</code>, and forgets its denials and earlier bans. The key’s usage and
-        override are kept.
+        Unblocks {dimension !== undefined && <span class="muted">{dimension} </span>}
+        <code class="whom">{key}</code> in <b>{limiter}</b>, and forgets the key’s denials and earlier bans.
+        Its usage and override are kept.
       </p>
     </Confirm>
   )

@@ -5,7 +5,7 @@ import { keyHref } from '../routes.ts'
 /** Matches a key that the service has shortened to its beginning and a hash. */
 const CUT = /^.{38,}\.\.\.~[\w-]{22}$/s
 
-/** Whether a key was shortened, so that it can't be looked up. */
+/** Whether a key was shortened, which means that it can't be looked up. */
 export function isCut(key: string): boolean {
   return CUT.test(key)
 }

@@ -9,7 +9,7 @@ import 'uplot/dist/uPlot.min.css'
 /**
  * Draws a plot as wide as its element, and redraws it when the colors change.
  *
- * @param look any text. Changing it also redraws the plot
+ * @param look any string; the plot is also redrawn when it changes
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,

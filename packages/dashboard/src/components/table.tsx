@@ -10,7 +10,7 @@ export interface Column<Row> {
   readonly label: string
   /** Renders a cell. Cells in the first column are row headings. */
   readonly cell: (row: Row) => ComponentChildren
-  /** Makes the column sortable. Numbers sort in descending order first. */
+  /** Makes the column sortable. The first click sorts numbers in descending order. */
   readonly sort?: (row: Row) => number | string
   /** Aligns the column to the right. */
   readonly isNumber?: boolean

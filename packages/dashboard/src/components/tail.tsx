@@ -107,8 +107,8 @@ export function Tail({
 }
 
 /**
- * Whether a decision is about this key. The stream also has the same key in other dimensions, and shortens
- * long keys.
+ * Whether a decision is about this key. The stream also contains decisions on the same key in other dimensions,
+ * and long keys are shortened.
  */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true

@@ -112,8 +112,8 @@ function Trace({ name }: { readonly name: string }) {
   )
 }
 
-// The columns are averages over a minute, because a limit per minute may deny requests only in the last
-// seconds of the minute.
+// The columns are averages over a minute. In a shorter time, a limit per minute may deny nothing or everything,
+// because its denials often fall into the last seconds of the minute.
 
 function requestsOf({ lastMinute }: LimiterRates): number {
   return lastMinute.allowedPerSecond + lastMinute.deniedPerSecond

@@ -99,7 +99,7 @@ function Warnings({ overview: { instances, gone, missing, limiters } }: { readon
   )
 }
 
-/** Warns about configuration files that aren't in force. */
+/** Warns about configuration files that are invalid, or take full effect only after a restart. */
 function FileNotice({
   instances,
   state,
@@ -123,8 +123,8 @@ function FileNotice({
         </>
       ) : (
         <p>
-          Some changes to the configuration file of {names.join(', ')} take effect at the next start: the
-          listeners, store, caps or tracing have changed.
+          Some changes to the configuration file of {names.join(', ')} take effect at the next start, because
+          they concern the listeners, store, caps or tracing.
         </p>
       )}
     </Notice>

@@ -3,7 +3,7 @@
 import { BanShape, hasShape } from './answer-shapes.ts'
 import type { RedisLink } from './redis-link.ts'
 
-/** A ban or block, in its initial state. */
+/** A ban or block, as it was when it began. */
 export interface BanRecord {
   readonly limiter: string
   /** Only set for limiters with dimensions. */
@@ -32,7 +32,7 @@ export interface BanRecord {
 export interface BanLog {
   /** @throws {ServiceError} if the records can't be stored */
   add(records: readonly BanRecord[]): Promise<void>
-  /** Skips `from` records and lists up to `count`. Sorted by end time, latest first. Some may have ended. */
+  /** Lists up to `count` records from index `from` on, sorted by end time, latest first. Some may have ended. */
   page(from: number, count: number): Promise<readonly BanRecord[]>
   /** Removes records that `page` returned. */
   remove(records: readonly BanRecord[]): Promise<void>

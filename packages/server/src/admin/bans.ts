@@ -52,7 +52,7 @@ export class Bans {
         const [other] = found.get(word) ?? []
         const isLatest = statuses[i] !== undefined && (other?.sinceMs ?? 0) <= record.sinceMs
         if (isLatest) found.set(word, [record, statuses[i]!])
-        // If the key was unblocked after the earlier block, the earlier record is over, too.
+        // The earlier of two records of the same type for a key is over, too.
         const over = isLatest ? other : record
         if (over !== undefined) ended.push(over)
       })

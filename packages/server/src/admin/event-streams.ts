@@ -7,7 +7,7 @@ import type { Every } from './timer.ts'
 /** The maximum number of open streams per process. */
 const MAX_STREAMS = 64
 
-/** After this time without events, a comment keeps proxies from closing the connection. */
+/** Sends a comment after this time without events. This keeps proxies from closing the connection. */
 const SILENT_MS = 15_000
 
 /** A stream whose reader reads nothing for this long is closed, to free its slot. */

@@ -1,6 +1,6 @@
 // HyperLogLog: estimates the number of distinct keys.
 
-/** Number of hash bits that select a register: 32,768 one-byte registers, with a standard error of 0.6%. */
+/** Number of hash bits that select one of 32,768 one-byte registers. The standard error is 0.6%. */
 const PRECISION = 15
 
 /** The precision of compact sketches: 4,096 registers, with a standard error below 2%. */
@@ -52,7 +52,8 @@ export class HyperLogLog {
       let chosen = 0
       while (chosen < merged && registers[start + chosen] === 0) chosen++
       if (chosen === merged) continue
-      // Some bits that selected a register now belong to the rank, so the first register in use has the highest rank.
+      // The lowest bits of the old index now belong to the rank. The first register in use has the most leading zeros
+      // in these bits, so it determines the rank.
       folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)

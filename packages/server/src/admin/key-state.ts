@@ -105,7 +105,7 @@ export async function restoreState(
     const [is, was] = [stateIn(now, dimension), stillIn(stateIn(earlier, dimension), now.atMs)]
     const isExtra =
       (is.untilMs !== undefined && !was.change) || (is.blockedUntilMs !== undefined && !was.block)
-    // An override or a block can't be removed on its own without lifting bans, so both are removed.
+    // Only `delete` keeps bans, but it removes both the override and the block, so the one to keep is set again.
     if (isExtra) await overrides.delete(one as AnyKey)
     if (was.change) await overrides.set(one as AnyKey, was.change, { ttl: was.changeMs })
     if (was.block) await overrides.set(one as AnyKey, 'block', { ttl: was.blockMs })
@@ -129,7 +129,7 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
 /** The minimum duration of an override or block. */
 const MIN_MS = 10
 
-/** The rest of an override, block or ban. If its duration is undefined, it lasts until it is deleted. */
+/** The remaining part of an override, block or ban. If a duration is undefined, it lasts until it is deleted. */
 function stillIn(state: OverrideState, nowMs: number) {
   const { limits, exempt, untilMs, blockedUntilMs, bannedUntilMs } = state
   const left = (endMs: number | null | undefined) =>

@@ -69,7 +69,8 @@ const HASH_BASIS = 0x811c9dc5
 /**
  * Hashes a key to 32 bits. All processes get the same hash, so their sketches can be merged.
  *
- * Uses FNV-1a over UTF-16 units, and the finalizer of MurmurHash3, which makes every bit depend on all others.
+ * Uses FNV-1a over UTF-16 units, then the finalizer of MurmurHash3. With it, each bit depends on all
+ * bits of the FNV hash.
  *
  * @param basis the value to start from, such as the hash of a prefix
  */

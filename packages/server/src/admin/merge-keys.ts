@@ -21,7 +21,7 @@ export const AT_A_TIME = 32
 
 export interface TopReport {
   readonly spanMs: number
-  /** The number of distinct keys, estimated within 2%. */
+  /** The number of distinct keys, estimated to within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
   /** Upper bound on the count of any key that isn't listed. */

@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A silent process is considered killed after this number of our own heartbeats. Undelivered ones don't count. */
+/** A silent process counts as killed after this many of our own heartbeats. Only those that came back are counted. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
@@ -110,7 +110,7 @@ export class Presence {
   }
 }
 
-/** Adds the rate of a worker that exited at about the same time. A worker that exited earlier had been replaced. */
+/** Adds up the rates of workers that exited at about the same time. A worker that exited earlier had been replaced. */
 function withWorker(earlier: Known | undefined, known: Known): Known {
   if (earlier === undefined || known.heardAtMs - earlier.heardAtMs > SILENT_MS) return known
   return { ...known, perSecond: earlier.perSecond + known.perSecond }

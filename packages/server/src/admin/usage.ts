@@ -1,4 +1,4 @@
-// Counts each limiter's decisions in this process: rates and keys.
+// Counts each limiter's decisions in this process, per second and per key.
 
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
@@ -28,7 +28,7 @@ export interface LimiterMinute {
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions are counted at the time of the last read. */
+/** How often the clock is read. A decision counts as made at the time of the last read. */
 const TICK_MS = 50
 
 /**

@@ -24,7 +24,7 @@ export function decide(limiters: RuleLimiters, questions: readonly Question[]): 
   return areOneStep(questions) ? decideInOneStep(limiters, questions) : decideInSteps(limiters, questions)
 }
 
-/** Shadow limits never deny, even if the store fails closed. */
+/** Returns the verdicts. A request is never denied by shadow limits alone, even if the limiter fails closed. */
 function verdictsOn(
   questions: readonly Question[],
   isDenied: boolean,

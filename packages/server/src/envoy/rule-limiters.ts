@@ -30,10 +30,7 @@ interface InUse {
   isRetired: boolean
 }
 
-/**
- * Descriptors that are decided in one step: their rules differ, and their costs are equal. Must be released
- * after use.
- */
+/** Descriptors that are decided in one step. Their rules differ, and their costs are equal. Release it after use. */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]

@@ -14,7 +14,7 @@ const WORDS = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** Maximum number of levels. No gateway sends that many. */
+/** Maximum number of levels. No gateway sends descriptors with that many entries. */
 const MAX_LEVELS = 32
 
 type Fields = Readonly<Record<string, unknown>>

@@ -20,7 +20,7 @@ export function limitsInForce({ parts }: RequestOp, { overrides }: ConsumeOutcom
   return limitsOf(partsInForce(parts, overrides))
 }
 
-/** The units that a request costs for each limit, in order. */
+/** The units that a request charges to each limit, in order. */
 export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }

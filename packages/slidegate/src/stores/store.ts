@@ -85,7 +85,7 @@ export interface FailureSettings {
 export type FailurePolicy = (store: Store, settings: FailureSettings, reports: FailureReports) => Store
 
 /**
- * Decides a request. The key is as the caller passed it, not yet checked or encoded.
+ * Decides on a request. The key is as the caller passed it, not yet checked or encoded.
  *
  * Returns `undefined` and charges nothing if the request needs an op. The outcome is valid until the next call.
  *
@@ -107,8 +107,8 @@ export interface Store {
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
   /**
-   * Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one
-   * server.
+   * Returns the index of the shard that has the op's keys. Each shard, such as a server, can fail separately. Omitted
+   * if there is only one.
    */
   shardOf?(op: Op): number
   /**
@@ -117,7 +117,7 @@ export interface Store {
    * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a `performance.now()` time.
    */
   isOverloaded?(op: Op, sinceMs: number): boolean
-  /** Answers calls that fail or hang. Use `failurePolicy` from `slidegate`. Required without `applySync`. */
+  /** Answers calls that fail or hang. Use `failurePolicy` from `slidegate`. Required unless `applySync` is set. */
   readonly failurePolicy?: FailurePolicy | undefined
   /** Omitted if the store is in this process. */
   readonly connection?: StoreConnection | undefined
