@@ -25,7 +25,7 @@ export const LEAP_LINES = 100
  *
  * A single wrong time in the future would make all later requests too late. Therefore, a jump of more than a
  * day counts only after `LEAP_LINES` consecutive lines confirm it, as happens after a pause in the log. Until
- * then, those requests are held. If the log starts with a wrong time, a time that is more than a day older replaces
+ * then, requests after the jump are held. If the log starts with a wrong time, a time that is more than a day older replaces
  * it, unless requests have been released already.
  */
 export class ReorderBuffer {
