@@ -12,7 +12,7 @@ const MAX_LIMITS = 64
 /** The name under which further limits are counted. */
 const OTHER = 'other'
 
-/** Minimum share of a limit in use for a request to count as near the limit. */
+/** A request is near a limit if this share of it is used. */
 const NEAR = 0.8
 
 /** Counts of one limit's decisions. */
