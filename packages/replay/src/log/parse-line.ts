@@ -84,7 +84,7 @@ type ParsedLine =
       readonly key: string
       /** Default: 1. */
       readonly cost?: number
-      /** The limiter that decided a captured request. */
+      /** The limiter that decided on a captured request. */
       readonly limiter?: string
     }
   | { readonly bad: string }
@@ -118,7 +118,7 @@ interface Captured {
   readonly cost: number
 }
 
-/** Fields of a decided request, from a capture or the decision log. */
+/** Fields of a request with a decision, from a capture or the decision log. */
 function capturedIn(record: object): Captured | undefined {
   const source = 'decision' in record && isObject(record.decision) ? record.decision : record
   const { limiter, allowed, cost } = source as { limiter?: unknown; allowed?: unknown; cost?: unknown }

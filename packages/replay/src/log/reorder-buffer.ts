@@ -23,9 +23,9 @@ export const LEAP_LINES = 100
  * of order. The buffer holds a request until another request is newer by more than the bound. Requests that are
  * late by more than the bound are rejected.
  *
- * A single wrong time in the future would make all later requests too late. Therefore, a jump of more than a
+ * A single wrong time in the future would cause all later requests to be rejected. Therefore, a jump of more than a
  * day counts only after `LEAP_LINES` consecutive lines confirm it, as happens after a pause in the log. Until
- * then, those requests are held. If the log starts with a wrong time, a time that is more than a day older replaces
+ * then, requests after the jump are held. If the log starts with a wrong time, a time that is more than a day older replaces
  * it, unless requests have been released already.
  */
 export class ReorderBuffer {

@@ -278,7 +278,7 @@ function replicaCheck(info: RedisInfo, isCluster: boolean): Found {
   return {
     ...check,
     status: 'warning',
-    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses what the replica has not received`,
+    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses what the replica hasn't received`,
     fix: "check the network and the replica's load",
     docs: 'docs/alerts.md#slidegatereplicationlag',
   }

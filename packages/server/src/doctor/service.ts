@@ -114,7 +114,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
   return [all, version, clockCheck(Date.now() - atMs)]
 }
 
-/** @param ageMs time since the start of the second that the cached overview covers: 1 to 3 s if the clocks agree */
+/** @param ageMs how long ago the second in the cached overview began: 1 to 3 s if the clocks agree */
 function clockCheck(ageMs: number): Found {
   const skewMs = Math.round(2000 - ageMs)
   const isNear = Math.abs(skewMs) <= MAX_CLOCK_MS

@@ -96,7 +96,7 @@ export class Networks {
     }
   }
 
-  /** Returns `false` for text that isn't an address. */
+  /** Whether an address is in one of the networks. `false` for text that isn't an address. */
   has(text: string | undefined): boolean {
     const address = text === undefined ? undefined : readAddress(text)
     if (address === undefined) return false

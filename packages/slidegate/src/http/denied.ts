@@ -128,8 +128,8 @@ export class Waiters<Key extends AnyKey> {
   /**
    * Resolves to the final decision, or `undefined` if the client disconnected.
    *
-   * A disconnected client's request isn't charged. If the queue is full, a request is admitted only if enough units remain
-   * after the requests ahead of it.
+   * A disconnected client's request isn't charged. If the queue is full, a request is admitted only if enough units would
+   * remain for it after the requests ahead of it.
    */
   async decide(
     key: Key,

@@ -99,7 +99,7 @@ export function createGuard<Args extends HandlerArguments>(
   const { limits, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom(options)) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only a `limits` function needs the request. A limiter from the options may have one.
+  // Only a `limits` function needs the request. A limiter passed in the options may have such a function.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const jitterMs = options.retryJitter === undefined ? 0 : parseWindow(options.retryJitter, 'retryJitter')
   const decide = decider(limiter)
@@ -223,7 +223,7 @@ function setOf(format: HeaderFormat, decision: Decision): HeaderSet {
   return { format, isDenial: !decision.allowed, headers: write(decision) }
 }
 
-/** Returns a function that decides. It returns no promise if the limiter can decide synchronously. */
+/** Returns a function that makes decisions. It returns no promise if the limiter can decide synchronously. */
 function decider(
   limiter: Limiter<AnyKey>,
 ): (key: AnyKey, options?: LimiterCallOptions) => Decision | PromiseLike<Decision> {

@@ -152,7 +152,7 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
  * `t` is the number of seconds until a limit's full quota is available. On a denial, only the limits that denied
- * the request have a `t`: the seconds until that limit would allow the same request, never more than `Retry-After`. An
+ * the request have a `t`: the seconds until they would allow the same request, never more than `Retry-After`. An
  * active ban is listed before the limits, as a policy with a quota of 0:
  *
  *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60

@@ -117,7 +117,7 @@ export interface Carrier<Message> {
   pace(held: number, isWaiting: boolean): void
 }
 
-/** Decides a connection's messages one by one. */
+/** Decides on a connection's messages one by one. */
 export class MessageQueue<Message> {
   readonly carrier: Carrier<Message>
   readonly #guard: Guard<[message: Message, queue: MessageQueue<Message>]>

@@ -13,7 +13,10 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Bindings without such a setting omit it. */
+  /**
+   * Returns the proxy setting to change, or `undefined` if a proxy is trusted. Bindings for frameworks without such a
+   * setting omit this method.
+   */
   proxySetting?(...args: Args): string | undefined
   /** Whether a request may intentionally pass the guard several times, as with GraphQL resolvers. Default: false. */
   readonly sharesRequests?: boolean

@@ -174,7 +174,7 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
     ...limiter.stats(),
     queued: queuedIn(limiter),
   }))
-  make.counter('requests', '{request}', 'Requests decided.', outcomes)
+  make.counter('requests', '{request}', 'Admitted and denied requests.', outcomes)
   make.counter('blocked_requests', '{request}', 'Requests denied by an active ban.', ({ blocked }) => [
     [blocked],
   ])
@@ -213,15 +213,10 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
   make.gauge('store.down', '1', '1 while the circuit breaker is open.', ({ isStoreDown }) => [
     [isStoreDown ? 1 : 0],
   ])
-  make.counter(
-    'store.breaker_opened',
-    '{opening}',
-    'Times the circuit breaker opened.',
-    ({ breakerOpened }) => [[breakerOpened]],
-  )
-  make.counter('store.clock_steps', '{step}', "Times the store's clock jumped.", ({ clockSteps }) => [
-    [clockSteps],
+  make.counter('store.breaker_opened', '{opening}', 'Circuit breaker openings.', ({ breakerOpened }) => [
+    [breakerOpened],
   ])
+  make.counter('store.clock_steps', '{step}', 'Store clock jumps.', ({ clockSteps }) => [[clockSteps]])
   return make
 }
 
@@ -230,9 +225,7 @@ function storeInstruments(meter: Meter, name: string, store: { stats(): RedisSto
   const make = new Instruments(meter, name, () => store.stats())
   make.counter('store.calls', '{call}', 'Calls to Redis.', ({ calls }) => [[calls]])
   make.counter('store.failed_calls', '{call}', 'Failed calls to Redis.', ({ failedCalls }) => [[failedCalls]])
-  make.counter('store.script_loads', '{load}', 'Times the script was loaded.', ({ scriptLoads }) => [
-    [scriptLoads],
-  ])
+  make.counter('store.script_loads', '{load}', 'Script loads.', ({ scriptLoads }) => [[scriptLoads]])
   make.histogram(
     'store.call.duration',
     's',

@@ -12,7 +12,7 @@ const MAX_LIMITS = 64
 /** The name under which further limits are counted. */
 const OTHER = 'other'
 
-/** A request is near a limit if at least this share is used. */
+/** A request is near a limit if this share of it is used. */
 const NEAR = 0.8
 
 /** Counts of one limit's decisions. */

@@ -87,7 +87,7 @@ function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
     const nearest = Math.min(...distances)
     return nearest < ROUNDED_MS ? distances.indexOf(nearest) : -1
   }
-  // A limit above the declared one could be for any window.
+  // Without a window, a reported limit above the declared one isn't matched, because it could be for any window.
   if (limits.length === 1) return limit === undefined || limit <= limits[0]!.limit ? 0 : -1
   return limits.findIndex((ours) => ours.limit === limit)
 }

@@ -37,7 +37,8 @@ export interface OutboundOptions {
   /** The units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
   /**
-   * An integer. This process sends waiting requests in order of priority, highest first, then in order of arrival. Default: 0.
+   * The priority, an integer. This process sends waiting requests in order of priority, highest first, then in order of
+   * arrival. Default: 0.
    */
   readonly priority?: number | ((request: OutboundRequest) => number)
   /** Maximum total wait across all attempts in milliseconds, from 0 to 2^31 - 1. Default: 30,000. */
@@ -97,7 +98,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   const held = limiter.limits.find(isForHandlers)
   if (held !== undefined) {
     throw invalidOption(
-      `the limit ${show(held.name)} can't be used here; call the limited fetch inside another limiter's schedule()`,
+      `the limit ${show(held.name)} can't be used here; use it in another limiter, around the limited fetch`,
       held.name,
     )
   }

@@ -106,7 +106,7 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
     const windowMs = parseWindow(each.window)
     return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
   })
-  // Response headers are matched to limits by their window.
+  // Response headers are matched to limits by window, so no two limits may have the same window.
   const twice = parsed.find(({ windowMs }, i) =>
     parsed.some((other, j) => j < i && other.windowMs === windowMs),
   )
