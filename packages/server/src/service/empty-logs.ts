@@ -4,7 +4,7 @@ import type { Limit } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { type ByDimension, DeclaredLimiter } from './declared-limiter.ts'
 
-/** Describes limits that start at zero after this change or a change of plan. */
+/** Describes limits whose usage starts at zero after this change or a change of plan. */
 export function emptyLogNotes(config: Config, before: Config | undefined): readonly string[] {
   return Object.entries(config.limiters).flatMap(([name, limiter]) => {
     const known = before?.limiters
@@ -23,7 +23,7 @@ export function emptyLogNotesOf(
     limits.length === 0
       ? []
       : [
-          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} at zero ${when}. ` +
+          `limiter ${name}: the usage of ${limits.join(', ')} starts at zero ${when}. ` +
             'A limit keeps its usage if only its numbers change and its precision stays the same. Declare a precision for limits that may grow above 4,096',
         ]
   const changed = before && [
@@ -61,7 +61,7 @@ function missing(before: readonly Limit[], after: readonly Limit[]): readonly st
   return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
 }
 
-/** Names of the logs that store the limits' usage. They depend on the limits' structure. Unshared logs are numbered. */
+/** Names of the logs that store the limits' usage. Logs that limits can't share are numbered. */
 function logsOf(limits: readonly Limit[]): readonly string[] {
   const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
   return logs.map((log, i) =>

@@ -1,4 +1,4 @@
-// Authenticates callers: tokens, roles, the admin link. Rejects proxies if there are no tokens.
+// Authenticates callers by their tokens, and checks roles. Rejects proxies if there are no tokens.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
@@ -31,7 +31,7 @@ export class Caller {
   }
 
   /**
-   * @param isOpen whether the request needs no token if the configuration has none
+   * @param isOpen whether callers without a token may send this request, if the configuration has no tokens
    * @throws {ServiceError} `forbidden`
    */
   must(role: Role, _isOpen = false): void {
@@ -189,7 +189,7 @@ export class Gatekeeper {
     for (const [known, caller] of this.#tokens) if (timingSafeEqual(known, digest)) found ??= caller
     if (found === undefined) {
       const hint = this.#isOpen
-        ? `; the configuration has no tokens, and each start creates a new one for ${ADMIN_LINK}`
+        ? `; the configuration has no tokens, so use the one in ${ADMIN_LINK}. It changes at each start`
         : ''
       throw new ServiceError(401, 'unauthorized', `unknown token${hint}`)
     }

@@ -15,7 +15,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** An error for an operator whose service can't listen. */
+/** Returns an error for the operator if the service can't listen. */
 export function listenError(name: 'http' | 'grpc', address: string, cause: unknown): Error {
   const message = messageOf(cause)
   const why = message.includes('EADDRINUSE') ? 'the address is already in use (EADDRINUSE)' : message

@@ -43,9 +43,10 @@ export class Readiness {
   }
 
   /**
-   * By default, the service stays ready while the store is down.
+   * Returns whether this process is ready and whether the store is down.
    *
-   * An outage affects all instances, so no other instance could respond better.
+   * By default, it stays ready while the store is down: an outage affects all instances, so no other instance could
+   * respond better.
    *
    * @param policies the failure policies to consider. Default: the policies of all limiters.
    */

@@ -1,6 +1,6 @@
 // An error that is sent to the caller.
 
-/** An error for the caller, with its HTTP status. Examples: a mistake, a missing permission. */
+/** An error for the caller, such as an invalid request or a missing permission. Includes the HTTP status. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   /** 400 to 599. */

@@ -165,7 +165,11 @@ export class Service {
     }
   }
 
-  /** Returns the limiter for operators' reads. With a store in this process, that's `limiter`: no timeout is needed. */
+  /**
+   * Returns the limiter for operators' reads.
+   *
+   * Reads from a store in this process need no timeout, so they use `limiter` itself.
+   */
   #readerOf(declared: DeclaredLimiter, limiter: Limiter<AnyKey>): Limiter<AnyKey> {
     if (this.store.applySync !== undefined) return limiter
     const reader = declared.limiter(this.store, false, READ_MS)

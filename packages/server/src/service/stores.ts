@@ -64,7 +64,7 @@ export class OwnStores {
   }
 
   /**
-   * The store for a limiter. The longest matching pattern decides for all callers, so a limiter has one store.
+   * The store for a limiter. It depends only on the longest matching pattern, so all callers share it.
    *
    * @param patterns the patterns of all tokens, longest first. Must be the same array until the patterns change
    */

@@ -11,7 +11,7 @@ const INSTANCE = 'SLIDEGATE_INSTANCE'
 /** Timeout for answers from the other processes. */
 const ANSWER_MS = 2000
 
-/** Pause before a worker is replaced. The pause doubles while no worker becomes ready. */
+/** Pause before a worker is replaced. The pause doubles each time, until a worker becomes ready. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
@@ -145,7 +145,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
       const wasReady = ready.delete(worker.id)
       for (const [number, round] of rounds) answered(worker, number, round)
       if (!isEnding && !wasReady && ready.size === 0) {
-        // The worker couldn't start, and has logged the reason. No other worker runs.
+        // The worker couldn't start, and has logged the reason. No other worker is ready.
         exitCode = code || 1
         end()
       }

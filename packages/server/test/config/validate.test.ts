@@ -34,7 +34,7 @@ describe('slidegate validate', () => {
     const file = folder.write('after.yaml', GOOD.replace('window: 1s', 'window: 1h, precision: 1s'))
     const { code, stdout } = await slidegateHere(['validate', '--human', file, '--before', before])
     expect(code).toBe(0)
-    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h starts at zero after this change/)
+    expect(stdout).toMatch(/1 limiter\nlimiter api: the usage of 10-per-1h starts at zero after this change/)
     const same = await slidegateHere(['validate', file, '--before', file])
     expect(JSON.parse(same.stdout).notes).toEqual([])
   })

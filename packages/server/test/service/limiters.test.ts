@@ -81,7 +81,7 @@ describe('a reload', () => {
     expect(await use(service, 9)).toBe(2)
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^limiter api: 12-per-1m starts at zero after this change\. A limit keeps its usage if/,
+        /^limiter api: the usage of 12-per-1m starts at zero after this change\. A limit keeps its usage if/,
       ),
     ])
     service.reload(configOf({ limits: [sliding(12), other] }))
@@ -123,7 +123,7 @@ describe('a reload', () => {
           ...{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name },
         })),
       } as LimiterConfig,
-      /: old starts at zero after this change/,
+      /: the usage of old starts at zero after this change/,
     ],
   ])('logs the limit that starts at zero: %s', (_, then, now, note) => {
     const { service, warnings } = serviceOf(then)

@@ -104,7 +104,7 @@ export const calendar: Cases = {
     // Setting the clock back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // A second before the start of the month, decisions still use the start of the month as their time.
+    // If the clock is set to a second before the month, decisions still use the start of the month as their time.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])

@@ -73,7 +73,7 @@ export const charges: Cases = {
     assert.equal(await limited.refund('k', second), 2)
     assert.equal(await left(limited, 'k'), 2)
     await admits(limited, 'k', 2)
-    // The first charge leaves the window on time. The second charge was refunded, so nothing leaves in its place.
+    // The first charge leaves the window on time. The second charge was refunded, so it frees nothing later.
     await opensIn(scene, 400, limited, 'k', 2)
     await opensIn(scene, 600, limited, 'k', 3)
   },

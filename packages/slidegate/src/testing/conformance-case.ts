@@ -16,7 +16,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
 
-/** A clock that only moves when you move it: `memoryStore({ clock: clock.now })`. */
+/** A clock that moves only when you move it. Pass it to a store: `memoryStore({ clock: clock.now })`. */
 export class ManualClock {
   #nowMs: number
 
@@ -74,7 +74,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   const store = await createStore({ clock: clock.now })
   const limiters: { close(): void }[] = []
   const create: Scene['create'] = (options: object) => {
-    // A long timeout, so that a slow machine doesn't fail the cases.
+    // A long timeout, so that no case fails because the machine is slow.
     const made = createLimiter({
       name: 'conformance',
       timeoutMs: 30_000,
@@ -94,7 +94,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** Functions that create a limit of a given size, by kind. Includes only kinds that add up units. */
+/** Functions that create a limit of a given size, by kind. Includes only kinds that store sums of units. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
@@ -141,7 +141,7 @@ async function decides<Key extends AnyKey>(
   // A slot needs an id, so that it can be released.
   const isHeld = limiter.limits.some(isForHandlers)
   const decision = await limiter.consume(key, isHeld ? { cost, requestId: randomUUID() } : { cost })
-  const should = `${cost} for ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`
+  const should = `a cost of ${cost} for the key ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`
   assert.equal(decision.allowed, allowed, `${should}, not ${JSON.stringify(decision)}`)
   return decision
 }

@@ -9,13 +9,13 @@ import { entriesOf } from './entries.ts'
 
 async function acquires(limiter: Limiter, key: string, cost = 1): Promise<Permit> {
   const permit = await limiter.acquire(key, { cost })
-  assert.equal(permit.allowed, true, `${cost} for ${key} should be admitted`)
+  assert.equal(permit.allowed, true, `a cost of ${cost} for the key ${key} should be admitted`)
   return permit
 }
 
 async function isFull(limiter: Limiter, key: string, cost = 1): Promise<number> {
   const permit = await limiter.acquire(key, { cost })
-  assert.equal(permit.allowed, false, `${cost} for ${key} should be denied`)
+  assert.equal(permit.allowed, false, `a cost of ${cost} for the key ${key} should be denied`)
   return permit.decision.retryAfterMs
 }
 
@@ -151,7 +151,7 @@ export const holders: Cases = {
     )
   },
 
-  async 'after the clock is set far back, slots are held for one more ttl'({ clock, limiter }) {
+  async 'after the clock is set back by more than 1 s, slots are held for one more ttl'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     const held = await acquires(limited, 'k')
     await acquires(limited, 'k')

@@ -251,7 +251,7 @@ export const reservations: Cases = {
       const limiter = scene.create({ name: log, limits: () => limits })
       const reserved = [await limiter.reserve('k', 2), await limiter.reserve('k', 2)]
       limits = [now]
-      // Settles by token, as another process that only has the current limits would.
+      // Settles by token, like a process that knows only the current limits.
       for (const reservation of reserved) {
         assert.deepEqual(await limiter.settle(reservation.token, 2 + added), { returned: 0, added })
       }

@@ -17,7 +17,7 @@ export const severalKeys: Cases = {
         route: [tokenBucket({ capacity: 6, refill: 6, interval: '10s' })],
       },
     })
-    // All requests share one timestamp, so the remaining units follow from the count.
+    // All requests have the same time, so nothing expires, and the case can compute the remaining units itself.
     const room: Record<string, number> = {}
     for (let request = 0; request < 60; request++) {
       const key = { user: `u${request % 5}`, ip: `i${request % 7}`, route: `r${request % 4}` }

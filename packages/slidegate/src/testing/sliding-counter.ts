@@ -12,7 +12,7 @@ export const slidingCounters: Cases = {
     assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [16_000, 1])
     clock.advance(5999)
     assert.equal(await left(limited, 'k'), 0)
-    // Nine tenths of the units, rounded up, count until a tenth of the window is over, and so on.
+    // In the next window, the units count as ten in the first tenth (rounded up), as nine in the second, and so on.
     for (let tenths = 0; tenths < 10; tenths++) {
       clock.advance(1)
       assert.equal(await left(limited, 'k'), tenths)
@@ -26,7 +26,7 @@ export const slidingCounters: Cases = {
 
   async 'a sliding counter reports when a cost fits, in this window or the next'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
-    // In the next window, these costs fit once the 7 units count as at most 6, 4, 1 and 0.
+    // In the next window, these costs fit once the 7 units count as at most 6, 4, 1 and 0, respectively.
     for (const [cost, ms] of [
       [4, 143],
       [6, 429],
@@ -151,7 +151,9 @@ export const slidingCounters: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after the clock is set far back, all units of a sliding counter count in the current window'(scene) {
+  async 'after the clock is set back by more than 1 s, all units of a sliding counter count in the current window'(
+    scene,
+  ) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 6, window: '1s' })])
     await admits(limited, 'k', 4)

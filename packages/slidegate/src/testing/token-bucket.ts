@@ -135,7 +135,9 @@ export const tokenBuckets: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after the clock is set far back, the debt of a token bucket counts as if charged now'(scene) {
+  async 'after the clock is set back by more than 1 s, the debt of a token bucket counts as if charged now'(
+    scene,
+  ) {
     const { clock } = scene
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const decision = await admits(limited, 'k', 3)
@@ -150,7 +152,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await limited.refund('k', decision), 0)
   },
 
-  async 'if a refund is the first call after the clock is set far back, the remaining debt counts as if charged now'({
+  async 'if a refund is the first call after the clock is set back by more than 1 s, the remaining debt counts as if charged now'({
     clock,
     limiter,
   }) {

@@ -109,7 +109,7 @@ export const windows: Cases = {
     // A request that doesn't fit isn't charged to the shadow limit.
     assert.equal((await admits(limited, 'k', 2)).limits[1]!.allowed, false)
     assert.equal(await inShadow(), 1)
-    // Neither is a request that an enforced limit denies.
+    // A request that an enforced limit denies isn't charged to the shadow limit, either.
     await denies(limited, 'k')
     assert.equal(await inShadow(), 1)
     scene.clock.advance(500)

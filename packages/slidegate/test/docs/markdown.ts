@@ -8,7 +8,7 @@ export interface Block {
   readonly code: string
   /** Line number of its first line, from 1. */
   readonly line: number
-  /** The name at the end of the line before it: "Save as `app.mjs`:". */
+  /** The name at the end of the line before it: "Save this as `app.mjs`:". */
   readonly file: string | undefined
 }
 

@@ -70,7 +70,7 @@ export class HandlerGuards {
     return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
   }
 
-  /** @throws {SlidegateError} `invalid_option`, including if the handler has no limits */
+  /** @throws {SlidegateError} `invalid_option`, for example if the handler has no limits */
   guardOf(controller: Type, handler: Decorated): Guard<NestArguments> | 'skip' {
     const known = this.#of(controller)
     let guard = known.ofHandlers.get(handler)

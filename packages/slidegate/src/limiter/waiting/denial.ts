@@ -3,10 +3,10 @@ import { waitOf } from '../../ops/numbers.ts'
 import { limitsInForce, limitsOf } from '../../stores/outcome.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../../stores/store.ts'
 
-/** Maximum pause before the next request, because another process may raise the limits. */
+/** Maximum pause before the next request. Another process may raise the limits in the meantime. */
 const MAX_WAIT_MS = 5000
 
-/** Maximum pause for a concurrency limit, because a slot may be released at any time. */
+/** Maximum pause for a concurrency limit. A slot may be released at any time. */
 const MAX_HELD_MS = 100
 
 /** Maximum pause if processes may have briefly blocked each other. The pause is random, and at least half of this. */
@@ -61,7 +61,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
 
 /** Milliseconds until a denied request can be sent again; `Infinity` if it never can. */
 export function waitIn({ op, outcome }: Answer): number {
-  // A decision made without the store may have no wait.
+  // In a decision made without the store, the wait may be 0.
   let waitMs = Math.max(1, outcome.waitMs, outcome.ban?.ms ?? 0)
   limitsInForce(op, outcome).forEach(({ shadow }, i) => {
     if (!shadow) waitMs = Math.max(waitMs, waitOf(outcome.limits, i))

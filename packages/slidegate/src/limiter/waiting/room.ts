@@ -27,7 +27,7 @@ export class WaitingRoom implements Room {
   readonly #maxWaiting: number
   /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. Empty queues are removed. */
   readonly #queues = new Map<string, Queue>()
-  /** Maps the word of each key to its queues. With this, a reset needn't visit every queue. */
+  /** Maps each key's word (see `wordOf`) to that key's queues. With this, a reset needn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0

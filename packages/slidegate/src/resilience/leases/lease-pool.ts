@@ -163,7 +163,7 @@ export class Pool {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Refunds the units held now, and later those that are still in flight. */
+  /** Refunds the units it holds. Units still in flight are refunded when they arrive. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
@@ -340,7 +340,7 @@ function isWaiting(call: Call): boolean {
   return !call.isSettled
 }
 
-/** How many more requests with the op's cost there is room for after the op. */
+/** How many more requests with the op's cost fit after the op. */
 function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
   const rooms = limitsInForce(op, outcome).map(({ limit, shadow }, i) =>
     shadow ? Number.POSITIVE_INFINITY : Math.floor((limit - usedOf(outcome.limits, i)) / op.cost),

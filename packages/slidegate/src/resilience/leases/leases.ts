@@ -37,7 +37,7 @@ export interface LeasingStore extends Store {
 /** A lease ends one millisecond early, so it must be longer than one millisecond. */
 const MIN_LEASE_MS = 2
 
-/** Leaves a second to refund unspent units, before newer records make that impossible. */
+/** Refunds can fail after 4.1 s (4,096 newer records, one per ms). A shorter lease leaves a second to refund units. */
 const MAX_LEASE_MS = 3000
 
 /**
@@ -63,7 +63,7 @@ const ADMISSION_SLOTS = 16_384
 /** How long `close` waits for a store that doesn't answer. */
 const CLOSE_MS = 1000
 
-/** The part of a leasing store that requests for cold keys use. */
+/** The part of a leasing store that is used by requests for cold keys. */
 interface Leases {
   /** Counts an admission for a cold key. More than a few admissions make the key hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void

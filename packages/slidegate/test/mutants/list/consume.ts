@@ -27,7 +27,7 @@ export const consume: Mutants = {
         'asked, is_look = fitting < all and fitting or all, wanted, true',
       ],
     ],
-    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+    'conformance > a renewal after the clock is set back by more than 1 s also updates stored times, so the slot lasts for its ttl':
       [['op.is_look and not op.hold', 'op.is_look']],
     'conformance > a repeated request is refunded once': [
       ['if op.again_at and not op.is_blocked then', 'if false then'],

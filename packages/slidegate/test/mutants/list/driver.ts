@@ -99,7 +99,7 @@ export const driver: Mutants = {
       ['HOLD = 512', 'HOLD = 4096'],
       ['RENEWED = 1', 'RENEWED = 2'],
     ],
-    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+    'conformance > a renewal after the clock is set back by more than 1 s also updates stored times, so the slot lasts for its ttl':
       [['is_usual, is_repeatable = not op.is_ban_restamped, false', 'is_repeatable = false']],
     'histories 1 > several keys': [
       ['if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end', ''],

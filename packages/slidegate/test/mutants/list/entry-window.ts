@@ -29,7 +29,7 @@ export const entryWindow: Mutants = {
     'limiter/permits > permits on Redis > stay expired when the newest is released': [
       ['if held_at == stamp and card > live then', 'if false then'],
     ],
-    'limiter/permits > permits on Redis > appear in lists only if still held after the clock is set far back':
+    'limiter/permits > permits on Redis > appear in lists only if still held after the clock is set back by more than 1 s':
       [['flat, cut = {}, math.max(log.stamp, now)', 'flat, cut = {}, now']],
     'limiter/permits > permits on Redis > count even if a shadow limit had no room': [
       ['elseif entries == HOLDER and not is_shadow then', 'elseif entries == HOLDER then'],
@@ -38,7 +38,7 @@ export const entryWindow: Mutants = {
       ['if is_known and entries == HOLDER and', 'if is_known and'],
     ],
     'histories 1 > concurrency': [['if held_at and op.hold ~= RENEWED then', 'if held_at then']],
-    'conformance > after the clock is set far back, slots are held for one more ttl': [
+    'conformance > after the clock is set back by more than 1 s, slots are held for one more ttl': [
       ["write_all('ZADD', key, moved)", ''],
     ],
     "limits/logs-in-redis > log: zset > doesn't count entries again that had left the window before the clock was set back":

@@ -7,7 +7,7 @@ export const prelude: Mutants = {
       ['MAX_UNITS = 2 ^ 46', 'MAX_UNITS = 2 ^ 48'],
     ],
     'histories 1 > sliding, clock set back': [['NEVER = -1', 'NEVER = 0']],
-    'conformance > after the clock is set far back, all charges count as if made now, so no window exceeds its limit':
+    'conformance > after the clock is set back by more than 1 s, all charges count as if made now, so no window exceeds its limit':
       [['MAX_AHEAD = 1000', 'MAX_AHEAD = 1001']],
     'redis/ttl > every key has a TTL that is no longer than needed > with a clock option, at least ten minutes':
       [['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0']],

@@ -3,7 +3,7 @@ import type { Mutants } from '../mutant.ts'
 export const rare: Mutants = {
   part: 'ops/rare.lua',
   mutants: {
-    'conformance > a renewal after the clock is set far back also updates stored times, so the slot lasts for its ttl':
+    'conformance > a renewal after the clock is set back by more than 1 s also updates stored times, so the slot lasts for its ttl':
       [['not (op.is_look and not op.hold)', 'not op.is_look']],
     'limits/ban > bans > count several requests that are decided together, and cause at most one ban': [
       ['and 0 or wanted - all', 'and 0 or wanted'],

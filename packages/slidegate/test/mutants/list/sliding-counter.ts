@@ -29,7 +29,7 @@ export const slidingCounter: Mutants = {
     ],
     'conformance > after the clock is set back slightly across a boundary, a sliding counter waits for the clock':
       [['if stamp <= clock + MAX_AHEAD then return nil, stamp end', '']],
-    'conformance > after the clock is set far back, all units of a sliding counter count in the current window':
+    'conformance > after the clock is set back by more than 1 s, all units of a sliding counter count in the current window':
       [
         ['is_restamped = current + previous, 0, true', 'is_restamped = current + previous, 0, false'],
         ['elseif stamp == start then', 'elseif false then'],

@@ -48,7 +48,7 @@ export const streamWindow: Mutants = {
     'conformance > stream: a charge beyond the limit has to expire before the next request is admitted': [
       ['if guesses < STREAM_GUESSES then', 'if true then'],
     ],
-    'conformance > stream: after the clock is set far back, all requests count as if made now': [
+    'conformance > stream: after the clock is set back by more than 1 s, all requests count as if made now': [
       ['if not id then return 0 end', ''],
     ],
     'conformance > stream: a refund removes its request from any position, and only once': [

@@ -32,13 +32,14 @@ export const tokenBucket: Mutants = {
     'conformance > after the clock is set back slightly, a token bucket waits for the clock': [
       ['then return nil, stamp end', 'then return nil, now end'],
     ],
-    'conformance > after the clock is set far back, the debt of a token bucket counts as if charged now': [
-      ['expires, is_restamped = 0, true', 'expires, is_restamped = 0, false'],
-      ['debt + parts - 1', 'debt + parts'],
-      ['(used - used % parts) / parts', 'used / parts'],
-      ['free = capacity - used', 'free = capacity + used'],
-      ['words[p + 4]', 'words[p + 3]'],
-    ],
+    'conformance > after the clock is set back by more than 1 s, the debt of a token bucket counts as if charged now':
+      [
+        ['expires, is_restamped = 0, true', 'expires, is_restamped = 0, false'],
+        ['debt + parts - 1', 'debt + parts'],
+        ['(used - used % parts) / parts', 'used / parts'],
+        ['free = capacity - used', 'free = capacity + used'],
+        ['words[p + 4]', 'words[p + 3]'],
+      ],
     'histories 1 > bucket, great': [
       ['if since > now then since = now end', ''],
       ['math.max(0, now - bucket.stamp) *', '(now - bucket.stamp) *'],
@@ -79,7 +80,7 @@ export const tokenBucket: Mutants = {
     "conformance > a refund to a token bucket returns only tokens that haven't refilled yet": [
       ['math.ceil(returned', 'math.floor(returned'],
     ],
-    'conformance > if a refund is the first call after the clock is set far back, the remaining debt counts as if charged now':
+    'conformance > if a refund is the first call after the clock is set back by more than 1 s, the remaining debt counts as if charged now':
       [['debt - returned))', 'debt))']],
     "limits/every-kind > 'a token bucket', 'Redis', with other operations > decides each key of a batch on its own":
       [
