@@ -512,7 +512,7 @@ const RuleSchema = closed(
 export type RuleConfig = Static<typeof RuleSchema>
 
 const ForwardAuthSchema = closed(
-  'Forward auth: a gateway asks this service about each request before passing it on.',
+  'Forward auth: a gateway calls this service to check each request before passing it on.',
   {
     rules: Type.Optional(
       Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
@@ -567,7 +567,7 @@ const EnvoySchema = closed("Envoy's rate limit service.", {
 export type EnvoyConfig = Static<typeof EnvoySchema>
 
 export const Role = Type.Enum(['check', 'read', 'admin'], {
-  description: 'check: may ask for decisions. read: may also view everything. admin: may also make changes.',
+  description: 'check: may request decisions. read: may also view everything. admin: may also make changes.',
 })
 export type Role = Static<typeof Role>
 
