@@ -73,7 +73,7 @@ export interface Decision {
    */
   readonly blockedMs?: number
   /**
-   * When the store decided the request, in epoch milliseconds by the store's clock.
+   * When the store made the decision, in epoch milliseconds by the store's clock.
    *
    * On a Redis Cluster, each server has its own clock. `atMs` is the latest of their times.
    */

@@ -24,7 +24,7 @@ const slidegateError = Symbol.for('slidegate.SlidegateError')
 const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
 const waitError = Symbol.for('slidegate.WaitError')
 
-/** Invalid input or wrong use. `value` is the rejected value, and the message describes allowed values. */
+/** Invalid input or incorrect use. `value` is the rejected value, and the message describes allowed values. */
 export class SlidegateError extends Error {
   override readonly name = 'SlidegateError'
   readonly code: SlidegateErrorCode
@@ -113,7 +113,8 @@ function withReason(
 /**
  * Copies only the message and code of an error.
  *
- * Redis clients attach commands to their errors, with keys and passwords. A stack would keep the failed request in memory.
+ * Redis clients attach commands to their errors, including keys and passwords. A stack would keep the failed request in
+ * memory.
  */
 export function plainError(error: unknown): Error {
   const { message, code, errors } = (error ?? {}) as {

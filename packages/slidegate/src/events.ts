@@ -13,13 +13,17 @@ import { Histogram, type HistogramCounts } from './runtime/histogram.ts'
 
 /** The events of a limiter. */
 export interface LimiterEvents<Key extends AnyKey = string> {
-  /** A request was decided, with or without the store: see the decision's `source`. */
+  /** A decision was made, with or without the store: see its `source`. */
   readonly decision: { readonly key: Key; readonly decision: Decision }
-  /** The store didn't answer. `onStoreError` decided the request. */
+  /** The store didn't answer, so `onStoreError` applies. */
   readonly storeError: { readonly error: StoreUnavailableError }
   /** The circuit breaker opened. A Redis Cluster's keys are divided into buckets, and each bucket has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
-  /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
+  /**
+   * The store answers again, and all circuit breakers are closed.
+   *
+   * Only a request can detect this, so without traffic the event is late.
+   */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
@@ -55,7 +59,7 @@ export interface Logger {
   warn(line: string): void
 }
 
-/** Counts since the limiter was created. They don't contain keys, so you can export them as metrics. */
+/** A limiter's statistics since it was created. They don't contain keys, so you can export them as metrics. */
 export interface LimiterStats {
   /** Store operations without an answer, by reason. Operations with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>

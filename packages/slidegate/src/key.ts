@@ -67,7 +67,8 @@ function hashedEncoding(secret: unknown): KeyEncoding {
 /**
  * Returns the encoding that a limiter's options select.
  *
- * An undefined secret, for example from an unset environment variable, throws instead of silently storing plain keys.
+ * If the secret is undefined, for example because an environment variable isn't set, this throws instead of silently
+ * storing plain keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */

@@ -40,7 +40,7 @@ export interface CommonOptions {
   /**
    * How many processes share the limits, from 1 to 2^20. Default: 1.
    *
-   * With `onStoreError: 'local'`, each process allows `limit / instances` units, rounded down, at least 1.
+   * With `onStoreError: 'local'`, each process allows `limit / instances` units, rounded down, but at least 1.
    */
   readonly instances?: number
   /** When the circuit breaker opens. */
@@ -149,7 +149,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a more
    * expensive one. The queue sends its next request when the store expects to have room for it, or after 5 s
    * at the latest. If another process is faster, the queue sends earlier next time, so that all processes get their turn.
-   * Calls of `consume` bypass the queue.
+   * Calls to `consume` bypass the queue.
    *
    * Rejects with a `WaitError` and charges nothing:
    * - `full`: too many requests are waiting
@@ -231,7 +231,7 @@ export interface Limiter<Key extends AnyKey = string> {
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
   /** Removes a listener. */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
-  /** Counts since the limiter was created. Contains no keys. */
+  /** Returns statistics since the limiter was created. They don't contain keys. */
   stats(): LimiterStats
   /** Stops timers and renewals, and rejects waiters and later calls with `closed`. Never closes the store or its client. */
   close(): void

@@ -7,7 +7,7 @@ import { splitLines } from '../../../replay/src/log/split-lines.ts'
 /** The requests in a log, grouped by caller and sorted by time. */
 export interface Log {
   readonly callers: readonly string[]
-  /** The index of each caller's first request, followed by the number of requests. */
+  /** The index of each caller's first request. The last item is the number of requests. */
   readonly starts: Uint32Array
   readonly timesMs: Float64Array
   /** The units of each request, or `undefined` if all requests cost 1. */
@@ -17,7 +17,7 @@ export interface Log {
   readonly toMs: number
   readonly lines: number
   readonly skipped: Skipped
-  /** Requests that may be out of order, because the buffer was full. */
+  /** The number of requests that may be out of order, because the buffer was full. */
   readonly releasedEarly: number
   /** Whether the log has more lines than were read. */
   readonly isCut: boolean

@@ -23,7 +23,7 @@ export interface SimulateQuestion {
   readonly windowMs: number
 }
 
-/** A message from the worker. Shares are from 0 to 1. */
+/** A message from the worker. Each `share` is from 0 to 1. */
 export type Answer =
   | { readonly type: 'loading'; readonly lines: number; readonly share: number }
   | { readonly type: 'loaded'; readonly log: LogSummary }

@@ -79,7 +79,8 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
       ))}
       <Table label="Comparison of kinds" columns={columns} rows={results} keyOf={({ kind }) => kind} />
       <p class="muted">
-        The fullest window is the highest usage that one caller reached within any {formatDuration(windowMs)}
+        The fullest window is the highest usage that one caller reached in any period of{' '}
+        {formatDuration(windowMs)}
         {log.hasCosts ? ', in units' : ''}. Above 100%, a caller got more than the limit: across a window
         boundary, or from a full bucket.
       </p>

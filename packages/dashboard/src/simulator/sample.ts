@@ -5,9 +5,10 @@ const LENGTH_S = 2 * 3600
 const VISITORS = 400
 
 /**
- * Returns two hours of an access log, always the same.
+ * Returns two hours of an access log. The result is always the same.
  *
- * The log has visitors, an office behind one address, a scraper, and a client with bursts across minute boundaries.
+ * The callers are visitors, an office behind one address, a scraper, and a client that sends bursts around minute
+ * boundaries.
  */
 export function sampleLog(): Blob {
   const random = randomNumbers(7)

@@ -43,7 +43,7 @@ interface FullestOfAll {
   readonly atMs: number
 }
 
-/** Steps of equal, round length, from the first request to the last. */
+/** Equal steps from the first request to the last. Their length is a round number. */
 export interface Timeline {
   readonly fromMs: number
   readonly stepMs: number
@@ -52,7 +52,7 @@ export interface Timeline {
 
 const MAX_STEPS = 240
 const DAY = 86_400_000
-/** Long enough for logs from 1970 to 3000. */
+/** Long enough for a log that spans the years 1970 to 3000. */
 const LONGEST_STEP = 5 * 365 * DAY
 const STEPS = [...WINDOW_STEPS, ...[2, 7, 30, 90, 365].map((days) => days * DAY)]
 const MOST_DENIED = 10
@@ -72,7 +72,7 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 /**
  * Sends a log's requests through limiters of these kinds, at the logged times.
  *
- * The service uses the same limiters. Callers don't affect each other, so requests run caller by caller,
+ * The service uses the same limiters. Callers don't affect each other, so their requests are simulated caller by caller,
  * which is much faster. Yields its progress from 0 to 1, and can be stopped at each yield.
  *
  * @throws {SlidegateError} if a kind doesn't support these numbers
@@ -192,7 +192,7 @@ export function limitOf(kind: KindName, limit: number, windowMs: number): Limit 
   }
 }
 
-/** Finds the sliding window limits that callers need. Yields regularly, and can be stopped there. */
+/** Finds the sliding window limits that callers need. Can be stopped at each yield. */
 export function* needsOfLog(
   { callers, starts, timesMs, costs }: Log,
   windowMs: number,

@@ -66,7 +66,7 @@ export function SimulatorPage() {
 
 const QUIET_MS = 600
 
-/** Shows a new text when the sliders have stopped. Screen readers then announce it only once. */
+/** Shows new text once the sliders stop. Otherwise, screen readers would announce every step. */
 function Summary({ text }: { readonly text: string }) {
   const [shown, setShown] = useState('')
   useEffect(() => {

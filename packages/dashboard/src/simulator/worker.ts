@@ -15,7 +15,7 @@ let log: Log | undefined
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
-  // While a new log is loading, a `simulate` message is still about the previous one.
+  // While a new log is loading, a `simulate` message is still about the previous log.
   if (data.type === 'simulate' && log === undefined) return
   const pieces = new Pieces(++turn)
   if (data.type === 'load') void load(data, pieces)

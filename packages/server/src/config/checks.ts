@@ -187,7 +187,7 @@ export function checkCapture(checked: Checked): void {
     checkFile(checked, ['logging', 'decisionFile'], logging.decisionFile)
   if (!isSound(['capture']) || capture === undefined) return
   const { file, stream = false } = capture
-  if ((file === undefined) === !stream) complain(['capture'], 'set either file or stream: true')
+  if ((file === undefined) === !stream) complain(['capture'], 'set either a file or `stream: true`')
   else if (file !== undefined) checkFile(checked, ['capture', 'file'], file)
   else if (isSound(['store']) && storeConfigOf(config.store, environment).redis === undefined)
     complain(['capture', 'stream'], 'the store is in memory; a stream needs store.redis or REDIS_URL')

@@ -11,7 +11,7 @@ export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */
   readonly value: unknown
-  /** Creates a problem at a value or its nearest existing parent. With `key`, the problem is at the value's name. */
+  /** Returns a problem, positioned at a value or its nearest existing parent. With `key`: at the value's name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
   /** Whether the value is an environment variable (`whole`), or text that contains one (`part`). */
   variableAt(path: Path): 'whole' | 'part' | undefined

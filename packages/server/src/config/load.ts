@@ -31,7 +31,7 @@ export interface LoadOptions {
   /**
    * Whether to read files named in the text. Default: true.
    *
-   * Turn it off for text from a caller, because the caller could probe for files.
+   * Turn it off for text from a caller. Otherwise, the caller could probe for files.
    */
   readonly looksAtFiles?: boolean
 }

@@ -471,7 +471,7 @@ const RuleSchema = closed(
       }),
     ),
     limiter: Type.Optional(Type.String({ ...Name, description: 'The limiter to apply.' })),
-    allow: flag('Instead of a limiter: true allows every matching request.'),
+    allow: flag('true: every matching request is allowed, without a limiter.'),
     key: Type.Optional(
       Type.Union(
         [
@@ -512,7 +512,7 @@ const RuleSchema = closed(
 export type RuleConfig = Static<typeof RuleSchema>
 
 const ForwardAuthSchema = closed(
-  'Forward auth: a gateway has this service check each request before passing it on.',
+  'Forward auth: a gateway calls this service to check each request before passing it on.',
   {
     rules: Type.Optional(
       Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
@@ -567,7 +567,7 @@ const EnvoySchema = closed("Envoy's rate limit service.", {
 export type EnvoyConfig = Static<typeof EnvoySchema>
 
 export const Role = Type.Enum(['check', 'read', 'admin'], {
-  description: 'check: request decisions. read: also view everything. admin: also make changes.',
+  description: 'check: may request decisions. read: may also view everything. admin: may also make changes.',
 })
 export type Role = Static<typeof Role>
 

@@ -295,7 +295,7 @@ describe('the configuration of a capture', () => {
 
   it('requires exactly one destination', () => {
     for (const wrong of ['{}', '{ stream: false }', '{ file: a, stream: true }'])
-      expect(problemsOf(wrong), wrong).toContain('set either file or stream: true')
+      expect(problemsOf(wrong), wrong).toContain('set either a file or `stream: true`')
     expect(problemsOf('{ stream: true }')).toContain('the store is in memory')
     expect(problemsOf('{ file: nowhere/at/all }')).toContain("can't write the file")
     expect(problemsOf('{ file: a }', 'logging: { decisionFile: nowhere/at/all }')).toContain("can't write")

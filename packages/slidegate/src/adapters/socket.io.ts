@@ -33,7 +33,7 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events on each connection to a namespace, and handles them in order:
+ * Limits events and handles them in order, for each connection to a namespace:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))

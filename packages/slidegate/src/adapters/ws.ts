@@ -44,7 +44,7 @@ const POLICY_VIOLATION = 1008
 const INTERNAL_ERROR = 1011
 
 /**
- * Limits the messages on each connection to a `WebSocketServer`, and handles them in order:
+ * Limits messages and handles them in order, for each connection to a `WebSocketServer`:
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] })
  *     wss.on('connection', (socket, request) => {
@@ -52,9 +52,9 @@ const INTERNAL_ERROR = 1011
  *     })
  *
  * A denied message isn't handled. Unless you set `onDenied`, the client receives a {@link DenialMessage} as JSON.
- * `denied: 'drop'` terminates the connection. Reading pauses while a message is being decided. But if a message has to wait
- * until its limits allow it, reading continues up to `maxPending` messages, because a paused socket doesn't report a
- * disconnect. Messages that are unhandled when the connection closes aren't charged.
+ * `denied: 'drop'` terminates the connection. Reading pauses while the limiter decides on a message. But if a message
+ * has to wait until its limits allow it, reading continues up to `maxPending` messages, because a paused socket doesn't
+ * report a disconnect. Messages that are unhandled when the connection closes aren't charged.
  *
  * Connections from clients in `deny` are closed with code 1008. An error, such as `StoreUnavailableError`, closes the connection
  * with code 1011. The socket emits the error as `error`. If there is no listener, the error is logged.

@@ -1,4 +1,4 @@
-// The process's clock, which never jumps, and checks for callers' clocks.
+// The process's clock, which never jumps, and the validation of callers' clocks.
 
 import { checkThat, invalidOption, show } from '../errors.ts'
 import { elapsedMs } from './platform.ts'

@@ -6,7 +6,7 @@ import { checkThat } from '../errors.ts'
 export interface HistogramCounts {
   /** Upper bounds, ascending and inclusive. */
   readonly bounds: readonly number[]
-  /** Values per bucket, not cumulative. There is one more bucket than bounds, for values above the last. */
+  /** Values per bucket, not cumulative. An extra bucket at the end counts values above the last bound. */
   readonly counts: readonly number[]
   /** The sum of all values. */
   readonly sum: number

@@ -99,7 +99,7 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** The warnings emitted so far. Bounded, because limiters can have any number of names. */
+/** The warnings emitted so far. Bounded, because there can be any number of limiter names. */
 const warned = new Set<string>()
 const MAX_WARNINGS = 1000
 
