@@ -32,7 +32,7 @@ type Next = () => number
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** Marks a reply with extra numbers. Its first integer is this constant minus the number of admitted requests. */
+/** Marks an outcome with extra numbers. Its first integer is this constant minus the number of admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
