@@ -104,7 +104,7 @@ function rateOf({ kind, dimension, ...limit }: DeclaredLimit): Rate | undefined 
   return { dimension, units, windowMs, burst: isBucket ? Number(limit.capacity) : 0 }
 }
 
-/** The demand on the limit that is exceeded by the largest factor. */
+/** The highest of the demands on the limits. */
 function demandOf(counts: Counts, rates: readonly Rate[], spanMs: number): Range | undefined {
   const ranges = rates.map((rate) => demandOn(counts, rate, spanMs)).filter((range) => range !== undefined)
   if (ranges.length === 0) return undefined

@@ -65,7 +65,8 @@ function OneLimiter({ name }: { readonly name: string }) {
           {() =>
             declared === undefined ? (
               <p class="muted">
-                The configuration has no limiter with this name. It may be an Envoy domain, or it was removed.
+                The configuration has no limiter with this name. It may be an Envoy domain, or it may have
+                been removed.
               </p>
             ) : (
               <Limits limiter={declared} reload={limiters.reload} />

@@ -103,8 +103,9 @@ export function Limits({
         empty="This limiter only has plans."
       />
       <p class="muted">
-        Counts are from the running instances, since each one started. Denials of a shadow limit are requests
-        that it would have denied. Nearly full: requests admitted when at least 80% of the limit was used.
+        The counts add up what each running instance has counted since it started. Denials of a shadow limit
+        are requests that it would have denied. Nearly full: the share of requests that were admitted with at
+        least 80% of the limit used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (

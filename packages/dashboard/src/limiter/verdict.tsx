@@ -37,7 +37,7 @@ export interface Verdict {
 /** A network is listed if it sent at least this share of an attack's requests. */
 const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
-/** With fewer callers, the usual demand is unknown. */
+/** With fewer callers, it isn't known how much demand is usual. */
 const ENOUGH_CALLERS = 10
 /** Keys explain the denials if they account for at least this share of them. */
 const MOST = 0.5
@@ -108,7 +108,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
     return made('abuse', title, text, far)
   }
   if (isByFew) {
-    const text = `With only ${callers === 1 ? 'one caller' : `${count(callers)} callers`}, the usual demand is unknown. Either this is abuse, or the limit is far too low.`
+    const text = `With only ${callers === 1 ? 'one caller' : `${count(callers)} callers`}, it isn’t known how much demand is usual. Either this is abuse, or the limit is far too low.`
     return unclear(text, far)
   }
   const many = judgeMany(keys, callers)
@@ -169,7 +169,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
     const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them is an attacker. Check who owns the addresses.`
     return unclear(text, [], crowded)
   }
-  const text = `${where} But if the addresses belong to a customer, the limit is too tight.`
+  const text = `${where} If the addresses belong to a customer, however, the limit is too tight.`
   return made('distributed', 'This looks like one attacker with many addresses', text, [], crowded)
 }
 
@@ -180,11 +180,11 @@ function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   const close = deniedKeys.filter(isClose)
   const far = deniedKeys.filter(isFar)
   if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
-    const text = `At least ${count(deniedKeys.length)} callers are denied, usually for a small share of their requests.`
+    const text = `At least ${count(deniedKeys.length)} callers are affected. Usually, only a small share of a caller’s requests is denied.`
     return made('tight', 'The limit is too tight', text, deniedKeys)
   }
   if (far.length > FEW && deniedOf(far) > deniedOf(close)) {
-    const text = `At least ${count(far.length)} keys are far above the limit, and share no network. Either the limit is far too low, or one attacker has many keys. Compare with their usual demand.`
+    const text = `At least ${count(far.length)} keys are far above the limit, and share no network. Either the limit is far too low, or one attacker has many keys. Compare the keys’ demand now with their usual demand.`
     return unclear(text, far)
   }
   const isUncertain = close.length + far.length < deniedKeys.length / 2
@@ -201,7 +201,7 @@ function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
   if (demand === undefined) return 'This key’s limits aren’t known, so neither is its demand.'
   if (shareDenied.least < MOST) return 'The estimated counts for this key are too uncertain.'
   if (demand.most >= FAR && demand.least < FAR) {
-    return 'Perhaps its requests came in a burst, cost more than 1 or were blocked, or the window is longer than the period shown. The key’s page shows the cause.'
+    return 'Perhaps this key’s requests came in a burst, cost more than 1, or were blocked. The window may also be longer than the period shown. The key’s page shows the cause.'
   }
   return `Its demand is too high to be explained by a slightly tight limit, and too low to suggest abuse. Compare it with the key’s usual demand.`
 }

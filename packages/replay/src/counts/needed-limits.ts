@@ -1,8 +1,8 @@
-// Finds the lowest sliding window limit that never denies a given share of callers. Also runs in browsers.
+// Finds the lowest sliding window limit under which a given share of callers is never denied. Also runs in browsers.
 
 import { FullestWindow } from './fullest-window.ts'
 
-/** The lowest limit that would never deny this share of callers. */
+/** The lowest limit under which this share of callers would never be denied. */
 export interface Need {
   /** From 0 to 1. */
   readonly share: number

@@ -16,7 +16,7 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** For each limit, the highest usage by one caller. Counts only windows that end with an admission in this step. */
+  /** The highest usage by one caller, per limit. Covers the windows that end at an admission in this step. */
   fullest: number[]
 }
 

@@ -16,7 +16,7 @@ import { LineStream } from './line-stream.ts'
 
 /** A captured request: one JSON line. */
 export interface CapturedRequest {
-  /** ISO 8601, on the store's clock. */
+  /** ISO 8601, by the store's clock. */
   readonly time: string
   readonly limiter: string
   /** An HMAC of the key. For a limiter with dimensions, an HMAC of each sampled key, by dimension. */

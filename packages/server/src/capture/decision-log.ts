@@ -10,7 +10,7 @@ import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 
 export interface LoggedDecision extends Pick<Decision, 'allowed' | 'cost' | 'deniedBy' | 'source'> {
-  /** ISO 8601, on the store's clock. */
+  /** ISO 8601, by the store's clock. */
   readonly time: string
   readonly limiter: string
   readonly key: string | Readonly<Record<string, string>>

@@ -90,7 +90,7 @@ function factorIn(text: string): number {
   throw new InvalidArgumentError('It must be a number from 1.1 to 10.')
 }
 
-/** @throws {UsageError} if an option is only for ramps */
+/** @throws {UsageError} if an option for ramps is set */
 export function mustNotBeRamp(flags: BenchFlags): void {
   for (const name of ['factor', 'grpc', 'descriptor', 'redis', 'memory', 'limit'] as const) {
     if (flags[name] !== undefined) throw new UsageError(`--${name} needs --ramp`)

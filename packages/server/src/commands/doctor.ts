@@ -22,7 +22,7 @@ export function addDoctorCommand(program: Command): void {
   const command = program
     .command('doctor')
     .description('check Redis and a running service, and print how to fix problems')
-    .option('-c, --config <file>', 'configuration file with the Redis to check')
+    .option('-c, --config <file>', 'check the Redis in this configuration file')
     .addOption(
       new Option(
         '--redis <url>',

@@ -97,7 +97,7 @@ async function answersOf(flags: InitFlags, check: Checks): Promise<Answers> {
   }
   try {
     const kinds = Object.entries(KINDS).map(([name, { what }]) => `  ${name.padEnd(5)}  ${what}\n`)
-    const kind = await answer('kind', `What to protect?\n${kinds.join('')}Kind`, 'api')
+    const kind = await answer('kind', `What do you want to protect?\n${kinds.join('')}Kind`, 'api')
     const store = await answer('store', 'Store: memory, or a Redis URL', 'memory')
     const limit = await answer('limit', 'Limit for each key', KINDS[kind].limit)
     return { kind, store, limit }

@@ -31,7 +31,7 @@ export function addBansCommand(program: Command): void {
       const { bans, isComplete } = answer as Static<typeof BansAnswer>
       print(flags, answer, () => [
         ...(bans.length === 0 ? ['no keys are banned or blocked'] : linesOf(bans.map(banRow))),
-        ...(isComplete ? [] : ['and more']),
+        ...(isComplete ? [] : ['there are more']),
       ])
     })
 }

@@ -14,7 +14,7 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .description('check a configuration file, and list its problems')
     .argument('<file>', 'configuration file, YAML or JSON')
-    .option('--before <file>', 'active configuration; also reports limits whose counts would restart at zero')
+    .option('--before <file>', 'the active configuration, to find limits whose counts would restart at zero')
   withOutputOptions(command).action(
     async (file: string, flags: OutputFlags & { readonly before?: string }) => {
       const { loadConfig } = await import('../config/load.ts')

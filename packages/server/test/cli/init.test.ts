@@ -135,7 +135,7 @@ describe('on a terminal, slidegate init', () => {
   it('prompts only for missing options', async () => {
     const { code, seen } = await onTerminal('some.yaml', ['\r'], '--kind llm --store memory')
     expect(code).toBe(0)
-    expect(seen).not.toContain('What to protect?')
+    expect(seen).not.toContain('What do you want to protect?')
     expect(readFileSync(join(folder.path, 'some.yaml'), 'utf8')).toContain('limit: 40000, window: 1m')
   })
 

@@ -1,7 +1,7 @@
 // Sends ops in batches. Ops that are waiting at the same time share a call: one run of the script, or one HTTP request.
 //
 // Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If
-// all requests in a call time out, another call can be sent in its place. After `maxCalls` such calls in a row, Redis
+// all requests in a call time out, another call can be sent in its place. After `maxCalls` timeouts in a row, Redis
 // gets one op every 25 ms until it answers.
 
 import { SlidegateError, StoreUnavailableError } from '../../errors.ts'
@@ -243,7 +243,8 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis starts a call when it has answered the previous one. Longer times include network delays, and count less.
+    // Redis starts a call when it has answered the previous one. A time above the estimate may include network delays,
+    // so it counts less.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)

@@ -68,7 +68,7 @@ function ioredis({ maxRetriesPerRequest, retryStrategy, role }: Settings): reado
 
 const REPLICA = 'a replica rejects writes, and the limiter writes for each admitted request.'
 
-/** Maximum time for redirecting a command. With the client's defaults, it is 1.6 s. */
+/** Warns if redirecting a command can take longer than this. With the client's defaults, it takes up to 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
 function ioredisCluster(options: Settings): readonly Harm[] {
@@ -80,8 +80,8 @@ function ioredisCluster(options: Settings): readonly Harm[] {
     typeof options.clusterRetryStrategy !== 'function' &&
       "clusterRetryStrategy isn't a function: the client closes permanently if it can't reach any server. Remove the option.",
     maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS &&
-      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: while a slot has no server, commands are redirected ` +
-        'repeatedly, and are charged after their requests have timed out. Use the default number and delays.',
+      `maxRedirections is ${maxRedirections}, with delays of up to ${longestMs} ms: while a slot has no server, commands are redirected ` +
+        'repeatedly, and are charged after their requests have timed out. Use the defaults.',
     isPipelined &&
       shardedSubscribers === undefined &&
       'enableAutoPipelining is true: iovalkey sends scripts to the wrong servers of a Cluster, which reject them. ' +

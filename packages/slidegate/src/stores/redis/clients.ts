@@ -63,7 +63,7 @@ export interface Connection extends StoreConnection {
   sender(): Send
   /** Ends the startup. Call this when a command succeeds or fails. */
   answered(): void
-  /** The error for a failed command. If there is no connection, it contains the reason. */
+  /** The error for a failed command. If the client isn't connected, the error contains the reason. */
   failure(error: unknown): StoreUnavailableError
 }
 

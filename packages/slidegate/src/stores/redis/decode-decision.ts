@@ -1,9 +1,9 @@
 // Reads a decision, and computes the times that the script omits.
 //
 // For buckets, fixed windows and sliding counters, the script returns the state before the op. The memory store's
-// functions then compute units and times. For sliding windows and logs of entries, it returns the units used, and the
-// times only if a request was denied or the log has leases. For an approximate `distinct` limit, it always returns
-// both.
+// functions then compute units and times. For sliding windows and logs of entries, the script returns the units used.
+// It also returns the times if a request was denied or the log has leases. For an approximate `distinct` limit, it
+// always returns both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -32,7 +32,7 @@ type Next = () => number
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** Shows that extra numbers follow. The first integer is then this constant minus the number of admitted requests. */
+/** Marks an outcome with extra numbers. Its first integer is this constant minus the number of admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {

@@ -169,7 +169,9 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
 }
 
 /**
- * Reads each entry's name, units and time. An entry whose units are stored separately has more items, such as `id 2`.
+ * Reads each entry's name, units and time.
+ *
+ * If each unit of an entry `id` is stored separately, the second unit is listed as `id 2`, the third as `id 3`.
  */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)

@@ -118,7 +118,7 @@ const NO_LOGS: readonly string[] = ['0']
 
 type PartSet = Pick<Part, 'set'>
 
-/** The words that were last written, by the first set in their op. */
+/** Words that later ops can reuse. The key is the first set of the op that they were last written for. */
 const known = new WeakMap<LimitSet, { parts: readonly PartSet[]; words: readonly string[] }>()
 
 function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {

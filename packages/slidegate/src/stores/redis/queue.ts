@@ -30,7 +30,7 @@ const SHARE = 1 / 4
 /** Maximum ops examined to fill a call, as a multiple of the call's size. */
 const LOOKS = 4
 
-/** The total places in a store's hash tables, and the minimum per table. */
+/** Total number of places in a store's hash tables, and the minimum per table. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -160,7 +160,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     ofKey.requests++
-    // Joins only the last op. In an earlier one, the request would overtake it.
+    // Joins only the last op. If it joined an earlier one, the request would overtake the last op.
     if (last?.isOpen && last.calls.length < this.#size.requests && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) ofKey.queuedRequests++
@@ -301,7 +301,12 @@ export class Queue {
   }
 }
 
-/** Ops that may remove keys are sent separately. After a removal, the script could write even though Redis is out of memory. */
+/**
+ * Whether the op fits into the batch.
+ *
+ * Ops that may remove keys are in separate batches: after a removal, the script could write even though Redis is out
+ * of memory.
+ */
 function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: number): boolean {
   const first = batch.ops[0]
   if (first === undefined) return true
@@ -357,7 +362,7 @@ const WRITES: readonly Work[] = ['take', 'write', 'find']
 function entriesWeight(op: Op, are: Entries | undefined): number {
   const { work } = kindOf(op)
   if (are === undefined) return 0
-  // A refund rewrites a stream.
+  // A refund from a stream may rewrite all of its entries.
   if (work === 'read' || (work === 'take' && are === 'record')) return MAX_WEIGHT
   return WRITES.includes(work) ? Math.floor(unitsOf(op) / UNITS_PER_OP) : 0
 }

@@ -124,7 +124,7 @@ export class ScriptTransport implements Transport {
   }
 
   /**
-   * Ensures that a call is charged once even if it is sent twice. Returns the number of keys.
+   * Ensures that a call is charged only once, even if it is sent twice. Returns the number of keys.
    *
    * Appends a key and the call's number. The script stores its answer in that key. Each place has its own key, and no two calls in
    * flight have the same place. If a call arrives after a later one with the same place, it isn't executed.

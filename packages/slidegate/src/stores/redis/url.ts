@@ -18,7 +18,7 @@ export interface UrlOptions {
   readonly tls?: ConnectionOptions
 }
 
-/** Returns the options if the source is a URL or has one. A client may have a `url`, too. */
+/** Returns the options if the source is a URL or has one. Ignores the `url` of a client. */
 export function urlOptionsOf(source: unknown): UrlOptions | undefined {
   if (typeof source === 'string') return { url: source }
   const isUrl = typeof source === 'object' && source !== null && 'url' in source
