@@ -160,7 +160,7 @@ export function returnable(
     throw invalid(`cannot refund ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
-    const why = 'a limit stores each request separately, so refund all of them'
+    const why = 'a limit stores each request separately, so refund all units'
     throw invalid(`cannot refund ${units} of ${cost} units: ${why}`, units)
   }
   return charge
