@@ -23,9 +23,9 @@ export interface Charge {
   readonly cost: number
   readonly atMs: number
   readonly source: Source
-  /** Replaces `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
+  /** If set, used instead of `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log, across all parts, was charged. Omitted if all logs with the role `count` were charged. */
+  /** For each log, across all parts: whether it was charged. Omitted if all logs with the role `count` were charged. */
   readonly charged?: readonly boolean[] | undefined
   /** Units that can still be refunded. */
   left: number
