@@ -5,7 +5,7 @@ import { messageOf } from '#replay/errors.js'
 /** The time, and a way to wait. Times are in milliseconds. */
 export interface LoadClock {
   now(): number
-  /** Resolves at this time or earlier, after the pending responses have been read. */
+  /** Waits until this time, or for slightly less. Lets pending responses be read in the meantime. */
   until(atMs: number): Promise<void>
 }
 

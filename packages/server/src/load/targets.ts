@@ -78,7 +78,7 @@ const GRPC_CONNECTIONS = 2
 /**
  * Connects to an Envoy rate limit service, and checks that a limit applies.
  *
- * @param descriptor the key of the descriptors' only entry
+ * @param descriptor the key of the only entry in each descriptor
  */
 export async function grpcTarget(
   address: string,

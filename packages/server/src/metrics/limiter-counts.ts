@@ -213,7 +213,7 @@ export class LimiterCounts {
       ),
       counter(
         'slidegate_wait_errors_total',
-        'Requests that waited, or tried to, and were not admitted.',
+        'Requests that waited, or tried to, but were not admitted.',
         waited.flatMap(({ limiter, counts }) => byReason(limiter, counts.waitErrors)),
       ),
       counter(
@@ -262,7 +262,7 @@ export class LimiterCounts {
 function decisionsOf({ limiter, read }: { limiter: string; read: DecisionCountsSnapshot }): Row<number>[] {
   return (Object.keys(read.decisions) as Source[]).flatMap((source) => {
     const { allowed, denied } = read.decisions[source]
-    // Omits sources that most limiters never use.
+    // Omits unused sources. Most limiters use only the store.
     if (source !== 'store' && allowed + denied === 0) return []
     return [
       [{ limiter, outcome: 'allowed', source }, allowed],

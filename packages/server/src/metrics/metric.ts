@@ -21,7 +21,7 @@ export interface Metric {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** Merges the values from all processes. */
+  /** How the values from all processes are merged. */
   readonly aggregator: Aggregator
   readonly values: readonly Value[]
 }

@@ -21,9 +21,9 @@ export interface ServerHealth {
   /** `host:port`. */
   readonly node: string
   readonly up: boolean
-  /** Undefined if the user may not run INFO. */
+  /** Undefined if the user isn't allowed to run INFO. */
   readonly info?: RedisInfo | undefined
-  /** Slow calls to our script since the first read. Undefined if the user may not read the slow log. */
+  /** Slow calls to our script since the first read. Undefined if the user isn't allowed to read the slow log. */
   readonly slowScripts?: number | undefined
 }
 
@@ -35,7 +35,7 @@ interface Answer {
 /**
  * Reads the state of all Redis servers, at most once a second.
  *
- * Commands that the user may not run are skipped, and logged once.
+ * Commands that the user isn't allowed to run are skipped, and each is logged once.
  */
 export class RedisHealth {
   readonly #link: RedisLink

@@ -63,7 +63,7 @@ function isShadow({ shadow }: Limit): boolean {
 
 // Decisions must behave like object literals when they are spread, serialized, logged or compared. So `limits` are created
 // eagerly: a spread drops an inherited getter, and an own getter allocates more than the limits do. Constructors allocate less
-// than literals: their objects have room for the decision's charge (see refund.ts), and V8 doesn't add allocation sites.
+// than literals: the charge that refund.ts adds fits in the object, and V8 doesn't add allocation sites.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -125,7 +125,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
 /**
  * Returns the decision by the limits alone, without bans.
  *
- * @param costs units per limit, if they differ
+ * @param costs units per limit, if they aren't the same for all limits
  * @param rooms how many requests fit within each limit
  */
 export function decisionBy(

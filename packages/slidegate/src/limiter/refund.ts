@@ -23,9 +23,9 @@ export interface Charge {
   readonly cost: number
   readonly atMs: number
   readonly source: Source
-  /** Replaces `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
+  /** If set, used instead of `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log, across all parts, was charged. Omitted if all logs with the role `count` were charged. */
+  /** For each log, across all parts: whether it was charged. Omitted if all logs with the role `count` were charged. */
   readonly charged?: readonly boolean[] | undefined
   /** Units that can still be refunded. */
   left: number
@@ -160,7 +160,7 @@ export function returnable(
     throw invalid(`cannot refund ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
-    const why = 'a limit stores each request separately, so refund all of them'
+    const why = 'a limit stores each request separately, so refund all units'
     throw invalid(`cannot refund ${units} of ${cost} units: ${why}`, units)
   }
   return charge

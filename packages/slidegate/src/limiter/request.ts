@@ -145,7 +145,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether a limit can be used only in handlers. Such a limit needs to know when a request ends, or the request's value. */
+/** Whether a limit can be used only in handlers. Such a limit needs to know when a request ends, or what its value is. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

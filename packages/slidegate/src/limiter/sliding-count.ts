@@ -32,7 +32,7 @@ export interface SlidingCountOptions
   /**
    * How a key's log is stored. Default: `packed`.
    *
-   * With `zset`, at most the newest 10,000 units count. With `stream`, at most the newest 10,000 additions count, and other
+   * With `zset`, only the newest 10,000 units count. With `stream`, only the newest 10,000 additions count, and other
    * programs can read them. Both have a precision of 1 ms.
    */
   readonly log?: SlidingWindowOptions['log']

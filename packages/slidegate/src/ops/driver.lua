@@ -61,7 +61,7 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- The number of digits in a call's number. A timestamp has fewer.
+-- The number of digits in a call's number. A timestamp has fewer, so it isn't mistaken for one.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'
@@ -73,7 +73,7 @@ local KEYS, ARGV = KEYS, ARGV
 -- plus the last place of the previous log's words. Small logs that were read in advance are here, too, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
--- Returns a kind's functions for rare operations. Declares locals, because captured variables cost time.
+-- Returns a kind's functions for rare operations. Declares its own locals, because captured variables cost time.
 local function tables_of(kinds, kind)
   local made = kinds[-kind]
   if not made then

@@ -1,8 +1,9 @@
 -- For a decision with the EXPLAIN option: explains each limit.
 --
--- Reply  follows the reply to a peek. Per limit, unless the process computes these: a count, and that many durations
---        until units become free. With CHARGES, for kinds that store them: the number of charges, and for each its age in ms and
---        its units. Per log of bans: level, denials, and the milliseconds until the ban ends and since it began.
+-- Reply  follows the reply to a peek. Per limit: a count, and that many durations until units become free. Both are
+--        omitted for kinds whose durations the process computes. With CHARGES, for kinds that store them: the number of
+--        charges, and for each its age in ms and its units. Per log of bans: level, denials, and the milliseconds until
+--        the ban ends and since it began.
 
 -- Appends the number of a limit's charges, then the age and units of each. Charges with the same stamp are merged.
 local function tell_charges(log, words, i, now, most, filled)

@@ -10,7 +10,7 @@ export interface HoldOp extends AnyOp {
   readonly requestId: string
   readonly units: number
   readonly source?: 'fallback'
-  /** Replaces `source`; see `ConsumeOutcome.debits`. */
+  /** If set, used instead of `source`; see `ConsumeOutcome.debits`. */
   readonly debits?: readonly Debit[] | undefined
 }
 

@@ -18,9 +18,9 @@ import type {
  * How an op affects later requests for its keys.
  *
  * - `look` writes nothing. If a log is ahead of the clock, the memory store restamps a copy of it instead.
- * - `charge` uses units, so later requests may be denied or wait longer. The deny cache drops its keys' denials.
- * - `renew` extends the time for which units are in use. The deny cache keeps its keys' denials.
- * - `free` frees units and may remove keys. The deny cache drops its keys' denials, and waiters try again.
+ * - `charge` uses units, so later requests may be denied or wait longer. The deny cache drops denials of the op's keys.
+ * - `renew` extends the time for which units are in use. The deny cache keeps denials of the op's keys.
+ * - `free` frees units and may remove keys. The deny cache drops denials of the op's keys, and waiters try again.
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
@@ -131,7 +131,7 @@ export function stateOf({ logs, number }: LoadedLog): unknown {
   return logs.at(number)
 }
 
-/** The answer to a new key if the store is full. */
+/** The result for a new key if the store is full. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
 /** The memory store, as an operation sees it. */

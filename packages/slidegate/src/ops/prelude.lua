@@ -22,7 +22,7 @@ local NUMBER_FORMAT = '>I6'
 
 -- Returns the TTL, as text, of a key whose log counts for `keep` milliseconds, and the TTL without the minimum, as a
 -- number. The slack beyond `keep` saves most commits from renewing the TTL. It exceeds a second, because a stamp may be
--- that far ahead of the clock. The minimum is for the `clock` option: the given time may not advance, but Redis
+-- that far ahead of the clock. The minimum is for the `clock` option: the given time might not advance, but Redis
 -- expires keys by its own clock.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4

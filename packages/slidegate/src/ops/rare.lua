@@ -23,7 +23,7 @@ local function logs_of(words, codes, k)
   return logs
 end
 
--- Loads a log. As in decisions, a kind returns the reason if the log can't be used, usually after a nil.
+-- Loads a log. If it can't be used, its kind returns the reason, usually after a nil, as in decisions.
 local function load_log(log, words)
   local reason, other = log.tables.load(log, words, log.p)
   if reason or other then error({ unusable = reason or other }) end

@@ -10,11 +10,11 @@ export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
   readonly atMs: number
-  /** Whether each log, across all parts, was charged. A shadow limit without room wasn't charged. */
+  /** For each log, across all parts: whether it was charged. A shadow limit without room wasn't charged. */
   readonly charged: readonly boolean[]
   /** The source of the charge, if it wasn't the store. */
   readonly source?: 'fallback'
-  /** Replaces `atMs` and `source`; see `ConsumeOutcome.debits`. */
+  /** If set, used instead of `atMs` and `source`; see `ConsumeOutcome.debits`. */
   readonly debits?: readonly Debit[] | undefined
 }
 

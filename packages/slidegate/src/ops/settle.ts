@@ -11,7 +11,7 @@ export interface SettleOp extends AnyOp {
   readonly units: number
   /** Actual units, 0 or more. */
   readonly actual: number
-  /** Whether the reservation charged each log, across all parts, in order. */
+  /** For each log, across all parts, in order: whether the reservation charged it. */
   readonly charged: readonly boolean[]
   /** When each part was charged. Charges that were restamped after that aren't refunded. */
   readonly instants: readonly number[]

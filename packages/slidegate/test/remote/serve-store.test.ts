@@ -135,7 +135,7 @@ describe('an error describes the mistake', () => {
     [
       'two bans',
       bodyOf([consume], [{ ...set, additions: [{ ban: BAN }, { ban: BAN }] }]),
-      /two additions are "ban"/,
+      /the addition "ban" is repeated/,
     ],
     ['a ban without options', bodyOf([consume], [{ ...set, additions: [{ ban: true }] }]), /ban is true/],
     ['an override of none', bodyOf([consume], [{ ...set, isOverridable: 1 }]), /isOverridable is 1/],

@@ -32,7 +32,7 @@ const MAX_PROBLEM = 2 ** 16
  * Sends ops over HTTP. Never resends a call, because it may have been charged.
  *
  * @param underWay receives the calls in flight, for `close`
- * @param start the store's startup, which the first answer ends
+ * @param start the store's startup, which ends with the first answer
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
   const { service } = address
@@ -65,7 +65,7 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
     }
   }
 
-  /** If there was no connection, nothing was charged. */
+  /** Converts an error from `fetch`. If there was no connection, the message says so: nothing was charged. */
   function failure(error: unknown): StoreUnavailableError {
     if (error instanceof StoreUnavailableError) return error
     const { cause = error } = error as { readonly cause?: unknown }
@@ -115,7 +115,7 @@ async function problemIn(response: Response, service: string): Promise<StoreUnav
   return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${more}`)
 }
 
-/** If the service is overloaded, nothing was charged. */
+/** Returns the reason for a status. The reason `overload` means that nothing was charged. */
 function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   if (status === 429 || code === 'overloaded') return 'overload'
   const reason = typeof code === 'string' ? code.replace(/^store_/, '') : undefined

@@ -22,7 +22,7 @@ const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** Maximum length of a reservation's name. Callers could forge longer names. */
+/** Maximum length of a reservation's name. Callers can send any name, so its length must be bounded. */
 const MAX_NAME = 1024
 
 const MAX_BUCKETS = 1024
@@ -122,12 +122,7 @@ function checkSets(op: Op): void {
   check(reservation !== undefined, 'the addition "reservations"', ({ logs }) =>
     logs.some(({ role }) => role === 'reservations'),
   )
-  checkThat(
-    keys !== 'index' || parts.length === 1,
-    'parts',
-    parts,
-    'an array with one element for a page of overrides',
-  )
+  checkThat(keys !== 'index' || parts.length === 1, 'parts', parts, 'an array of 1 if the op lists overrides')
   const isRuled = (rule === undefined) === (ruleMs === undefined)
   checkThat(isRuled, 'ruleMs', ruleMs, 'set if and only if there is a rule')
   // Stores don't check `charged`.

@@ -1,4 +1,4 @@
-// Outcomes as JSON. A number that is `null` means infinity. Any other `null` means undefined.
+// Outcomes as JSON. If a number is expected, `null` means infinity. Otherwise, it means undefined.
 
 import {
   checkThat,

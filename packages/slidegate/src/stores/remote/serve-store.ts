@@ -35,7 +35,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store a store, or a function that returns the store for a limiter name, always the same one
+ * @param store a store, or a function that returns a limiter's store by name. Each name must always get the same one
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(
