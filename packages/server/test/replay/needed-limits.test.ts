@@ -73,7 +73,7 @@ describe('replay reports which limit would fit', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('Which limit would fit?')
     expect(stdout).toMatch(new RegExp(`per 1m +${needs.join(' +')}\n`))
-    expect(stdout).not.toMatch(/admitted|denied /)
+    expect(stdout).not.toMatch(/admitted|^ *denied/m)
     const page = `${folder.path}/needs.html`
     await slidegateHere(['replay', file, '--limit', '5/1m', '--report', page])
     expect(readFileSync(page, 'utf8')).toContain('<h2>Which limit would fit?</h2>')

@@ -117,7 +117,7 @@ describe.each([
       await expectRefusal(() => make(limiter as never), {
         code: 'invalid_option',
         value: 'held',
-        right: /schedule/,
+        right: /another limiter/,
       })
     }
   })
