@@ -273,7 +273,7 @@ describe('the page', () => {
       expect(heads[column], name).toContain(name)
       if (name !== OURS) expect(heads[column]).toContain(` ${versionOf(name)}`)
       const tried = triedOf(name)
-      expect(cellsOf('| [Fullest minute')[column], name).toBe(tried['the fullest minute'])
+      expect(cellsOf('| [Most requests admitted in a minute')[column], name).toBe(tried['the fullest minute'])
       expect(cellsOf('| [Calls to Redis')[column]?.split(',')[0], name).toBe(tried['calls of Redis'])
       expect(cellsOf('| [If Redis hangs, by default')[column], name).toBe(tried['Redis stands still'])
     }

@@ -6,7 +6,7 @@ import text from '../../../../docs/alerts.md?raw'
 export interface Section {
   readonly name: string
   readonly paragraphs: readonly string[]
-  /** `Look`, `Do` or `False alarm`. */
+  /** The texts under `Look`, `Do` or `False alarm`. */
   readonly items: readonly string[]
 }
 

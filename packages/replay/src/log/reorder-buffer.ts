@@ -10,7 +10,7 @@ interface ReorderOptions {
   readonly capacity: number
 }
 
-/** If time jumps ahead by more than this, later lines must confirm it. Jumps within `boundMs` need no confirmation. */
+/** If time jumps ahead by more than this, later lines must confirm it. Jumps of at most `boundMs` need no confirmation. */
 export const LEAP_MS = 86_400_000
 
 /** Number of consecutive lines that confirm a jump. */

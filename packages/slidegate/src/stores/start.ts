@@ -16,7 +16,7 @@ export class Start {
   whenOver: Promise<void> | undefined
   #resolve!: () => void
 
-  /** @param isOver called every 20 ms; returns whether the connection is open or has failed */
+  /** @param isOver called every 20 ms; returns true once the connection is open or has failed */
   constructor(isOver: () => boolean = () => false) {
     this.whenOver = new Promise((resolve) => {
       this.#resolve = resolve

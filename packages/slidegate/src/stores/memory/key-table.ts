@@ -237,7 +237,7 @@ export class KeyTable {
     this.size--
   }
 
-  /** Clears the slot's logs that belong to its group. Keeps logs for other limit sets. */
+  /** Clears the slot's logs for the limit set of the slot's group. Keeps its logs for other limit sets. */
   clear(slot: number): void {
     const { logs } = this.#group(slot).set
     const held = this.#held(slot)

@@ -58,7 +58,7 @@ function harmsOf(client: RedisClient): readonly Harm[] {
 function ioredis({ maxRetriesPerRequest, retryStrategy, role }: Settings): readonly Harm[] {
   return [
     maxRetriesPerRequest === null &&
-      'maxRetriesPerRequest is null: commands wait until Redis is back, and are charged after their requests have timed out. ' +
+      'maxRetriesPerRequest is null: commands wait until Redis is back, and then charge requests that have timed out. ' +
         'Use the default, or a separate client for the limiter.',
     typeof retryStrategy !== 'function' &&
       "retryStrategy isn't a function: the client doesn't reconnect after the first lost connection. Remove the option.",

@@ -155,7 +155,7 @@ function inForceIn(stored: string, clockMs: number): InForce | undefined {
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-/** Reads a page of overrides. It has the start of the next page, then the key and stored text of each override. */
+/** Reads a page of overrides. Its first item is the cursor for the next page; each override's key and stored text follow. */
 function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []

@@ -122,7 +122,7 @@ function checkSets(op: Op): void {
   check(reservation !== undefined, 'the addition "reservations"', ({ logs }) =>
     logs.some(({ role }) => role === 'reservations'),
   )
-  checkThat(keys !== 'index' || parts.length === 1, 'parts', parts, 'an array of 1 if the op lists overrides')
+  checkThat(keys !== 'index' || parts.length === 1, 'parts', parts, 'an array with one item if the op lists overrides')
   const isRuled = (rule === undefined) === (ruleMs === undefined)
   checkThat(isRuled, 'ruleMs', ruleMs, 'set if and only if there is a rule')
   // Stores don't check `charged`.
@@ -144,7 +144,7 @@ function checkNames(op: Op): void {
 function checkValues(op: Op): void {
   const { parts } = op
   if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return
-  checkThat(parts.length === 1, 'parts', parts, 'an array of 1 if a limit counts values')
+  checkThat(parts.length === 1, 'parts', parts, 'an array with one item if a limit counts values')
   if ('actual' in op) throw invalidOption("a limit that counts values doesn't support reservations")
   const { cost = 1, units = cost } = op as SomeFields
   checkThat(units === 1 || !kindOf(op).counts, 'the number of units', units, '1 if a limit counts values')
