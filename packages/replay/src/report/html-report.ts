@@ -213,7 +213,11 @@ function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[
         'figure',
         { tabindex: 0 },
         sideBySide({ ...steps, values }, { label, valueText: formatCount, mark }),
-        element('figcaption', {}, `The highest count that any caller reached in a window, for each ${every}.`),
+        element(
+          'figcaption',
+          {},
+          `The highest count that any caller reached in a window, for each ${every}.`,
+        ),
       ),
       stepTable(steps, 'Fullest window of any caller', [
         ['sliding windows', (_, step) => formatCount(values[step]!.sliding)],

@@ -122,7 +122,12 @@ function checkSets(op: Op): void {
   check(reservation !== undefined, 'the addition "reservations"', ({ logs }) =>
     logs.some(({ role }) => role === 'reservations'),
   )
-  checkThat(keys !== 'index' || parts.length === 1, 'parts', parts, 'an array with one item if the op lists overrides')
+  checkThat(
+    keys !== 'index' || parts.length === 1,
+    'parts',
+    parts,
+    'an array with one item if the op lists overrides',
+  )
   const isRuled = (rule === undefined) === (ruleMs === undefined)
   checkThat(isRuled, 'ruleMs', ruleMs, 'set if and only if there is a rule')
   // Stores don't check `charged`.
