@@ -278,7 +278,7 @@ if mine < wanted or leased > 0 then
         if oldest_total <= above then
           local found, after =
             find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-          -- If the ring is damaged, reports the time until the limit is unused. It is too late to fail: other logs may be charged.
+          -- If the ring is damaged, reports when the limit is unused. It is too late to fail: other logs may be charged.
           holder = found and after or stamp
         end
         retry = (leased > holder and expiry_of(holder, window, kept, lease, leased) or holder + span) - now
