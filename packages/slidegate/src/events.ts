@@ -19,11 +19,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly storeError: { readonly error: StoreUnavailableError }
   /** The circuit breaker opened. A Redis Cluster's keys are divided into buckets, and each bucket has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
-  /**
-   * The store answers again, and all circuit breakers are closed.
-   *
-   * Only a request can detect this, so without traffic the event is late.
-   */
+  /** The store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
@@ -63,11 +59,7 @@ export interface Logger {
 export interface LimiterStats {
   /** Store operations without an answer, by reason. Operations with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
-  /**
-   * Requests decided without the store, by `source`.
-   *
-   * On a Redis Cluster, a request counts once per bucket that its keys are in.
-   */
+  /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket that its keys are in. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
   /** How often a circuit breaker opened. A Redis Cluster has one breaker per bucket of keys. */
   readonly breakerOpened: number

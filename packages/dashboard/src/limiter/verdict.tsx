@@ -104,7 +104,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   const isByFew = far.length <= Math.max(FEW, callers * FEW_SHARE) && shareOf(far) >= MOST
   if (isByFew && callers >= ENOUGH_CALLERS) {
     const title = `This looks like abuse by ${far.length === 1 ? far[0]!.key : `${far.length} keys`}`
-    const text = `There are about ${count(callers)} callers. ${far.length === 1 ? 'This one is' : 'These are'} far above the limit. Ask ${far.length === 1 ? 'its owner' : 'their owners'}, or block ${far.length === 1 ? 'the key' : 'the keys'} for a while.`
+    const text = `There are about ${count(callers)} callers. ${far.length === 1 ? 'This one is' : 'These are'} far above the limit. Contact ${far.length === 1 ? 'its owner' : 'their owners'}, or block ${far.length === 1 ? 'the key' : 'the keys'} for a while.`
     return made('abuse', title, text, far)
   }
   if (isByFew) {

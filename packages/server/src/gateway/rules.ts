@@ -104,7 +104,7 @@ function compileRule(
   if (countsValues(limiters[limiter ?? ''])) {
     problem(
       ['limiter'],
-      "this limiter has a distinct limit, but a gateway can't send the values to count; choose another limiter",
+      "this limiter has a limit of the kind 'distinct', but a gateway can't send the values to count; choose another limiter",
     )
   }
   const keyOf = compileKey(key, addressOf, limiters[limiter ?? ''], (path, m) => problem(['key', ...path], m))

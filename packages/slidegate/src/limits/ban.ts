@@ -21,11 +21,7 @@ export interface BanOptions {
    * Pass one duration, or an array of up to 32: for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
-  /**
-   * How long a ban is remembered after it ends, from 10 ms to 366 days. Default: the longest of `for`.
-   *
-   * A ban within this time gets the next duration in `for`.
-   */
+  /** How long a ban that has ended makes the next one longer, from 10 ms to 366 days. Default: the longest of `for`. */
   readonly forgetAfter?: Duration
 }
 

@@ -72,7 +72,7 @@ function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number):
     if (role === 'reservations' && op.reservation !== undefined) chargeLog(held, nowMs, 1, op.reservation)
     if (role !== 'count') continue
     held.charged = held.cost * (shadow ? roomIn(held, admitted) : admitted)
-    // 0 for a shadow limit's log that already has the request, so the entry isn't renewed.
+    // `charged` is 0 for a shadow limit's log that already has the request, so the entry isn't renewed.
     if (held.charged > 0) chargeLog(held, nowMs, held.charged, op.requestId, op.leaseMs)
   }
 }

@@ -116,7 +116,7 @@ export class LoadedLog implements CheckedLog {
   logs!: Logs
   /** The log's number in `logs`, or 0 while its key has no slot. */
   number = 0
-  /** Index of the log's part in the op. */
+  /** Index, within the op, of the part that the log belongs to. */
   part = 0
   first = 0
   readonly used: number[] = []

@@ -91,11 +91,7 @@ export function partsInForce(parts: readonly Part[], overrides: Overrides): read
 }
 
 export interface ExplainOutcome extends ConsumeOutcome {
-  /**
-   * Per limit: when used units will be free, in milliseconds from now.
-   *
-   * The first number is for one unit, the others are for 10%, 20% and so on. Empty if no unit is used.
-   */
+  /** Milliseconds until used units are free. Per limit: for one unit, then for 10%, 20% and so on. Empty if none is used. */
   readonly frees: readonly (readonly number[])[]
   /** The state of each part's ban. `undefined` for parts without bans. */
   readonly bans: readonly (BanState | undefined)[]

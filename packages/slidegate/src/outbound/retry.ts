@@ -71,8 +71,7 @@ const BACKOFF_MS = 500
 /**
  * Returns the milliseconds until the next attempt, or `undefined` if there is none.
  *
- * Adds jitter to the delay that the upstream requests, so that requests rejected together aren't retried
- * together.
+ * Adds jitter to the delay that the upstream requests, so that requests rejected together aren't retried together.
  *
  * @param attempt how many times the request has been sent
  */

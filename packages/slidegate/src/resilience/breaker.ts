@@ -34,7 +34,7 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /** The current outage's number. 0 while the breaker is closed. An attempt counts only in its own outage. */
+  /** The current outage's number. 0 while the breaker is closed. The result of an attempt from an earlier outage is ignored. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }

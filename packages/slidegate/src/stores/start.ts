@@ -6,11 +6,7 @@ export const START_MS = 2000
 
 const LOOK_MS = 20
 
-/**
- * A wait of up to 2 s for a store's first connection.
- *
- * Time during which the process is blocked doesn't count, because it can't connect then.
- */
+/** A wait of up to 2 s for a store's first connection. Time during which the process is blocked doesn't count. */
 export class Start {
   /** Resolves when the store is connected or has failed. `undefined` after that. */
   whenOver: Promise<void> | undefined

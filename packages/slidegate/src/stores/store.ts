@@ -14,10 +14,7 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** A store's connection to its server. */
 export interface StoreConnection {
-  /**
-   * Resolves within 2 s, when the first connection is open or has failed. Deadlines start at that time. Returns
-   * `undefined` afterwards.
-   */
+  /** Resolves within 2 s, when the first connection is open or has failed: deadlines start then. Later, `undefined`. */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }
@@ -106,10 +103,7 @@ export interface Store {
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
-  /**
-   * Returns the index of the shard that has the op's keys. Each shard, such as a server, can fail separately. Omitted
-   * if there is only one.
-   */
+  /** Returns the index of the op's shard. Each shard, such as a server, can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
    * Whether requests for the op's keys waited for each other while the store was answering.

@@ -66,9 +66,7 @@ export const sharing: Cases = {
     assert.equal(await left(long, 'k'), 4)
   },
 
-  async 'before its first charge, a longer window waits only for the charges that a shorter window kept'(
-    scene,
-  ) {
+  async 'a longer window that has no charges yet counts only the charges that a shorter window kept'(scene) {
     const short = scene.limiter([slidingWindow({ limit: 2, window: '1s' })])
     const long = scene.limiter([slidingWindow({ limit: 2, window: '10s' })])
     await admits(short, 'k', 2)

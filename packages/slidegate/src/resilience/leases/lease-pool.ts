@@ -299,7 +299,7 @@ class Lease implements Call {
     this.#pool.failed(this, error)
   }
 
-  /** @param spent how many requests were waiting for the lease; they have the first positions */
+  /** @param spent how many requests were waiting for the lease; they took its first units */
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.spent = spent

@@ -45,7 +45,7 @@ const FEWEST_KEYS = 2 ** 18
 const KEY_BYTES = 200
 /** Estimated bytes per limit and per log in a limit set. */
 const SET_BYTES = 1024
-/** Estimated bytes per log that a key keeps for another limit set, without the log. */
+/** Estimated bytes for keeping a log of another limit set with a key. The log itself isn't included. */
 const OTHER_BYTES = 512
 
 /** Maximum logs that a key keeps for other limit sets. No limit set has more logs than this. */

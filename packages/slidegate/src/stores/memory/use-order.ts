@@ -161,10 +161,7 @@ export class UseOrder {
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /**
-   * By slot: its place in the heap plus 1, or 0. Split into pieces, because copying a large array would block the
-   * process.
-   */
+  /** By slot: its place in the heap plus 1, or 0. In pieces, because copying a large array would block the process. */
   readonly #places: Int32Array[] = []
 
   get size(): number {

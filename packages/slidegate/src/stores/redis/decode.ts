@@ -168,11 +168,7 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/**
- * Reads each entry's name, units and time.
- *
- * If each unit of an entry `id` is stored separately, the second unit is listed as `id 2`, the third as `id 3`.
- */
+/** Reads each entry's name, units and time. If units are stored separately, the second unit of `id` is named `id 2`. */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty Lua table becomes an empty object.

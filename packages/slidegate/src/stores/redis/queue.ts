@@ -301,12 +301,7 @@ export class Queue {
   }
 }
 
-/**
- * Whether the op fits into the batch.
- *
- * Ops that may remove keys are in separate batches: after a removal, the script could write even though Redis is out
- * of memory.
- */
+// Ops that may remove keys are in separate batches: after a removal, the script could write even though Redis is out of memory.
 function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: number): boolean {
   const first = batch.ops[0]
   if (first === undefined) return true

@@ -134,7 +134,7 @@ async function textOf({ body }: Response, mostBytes: number): Promise<string> {
     bytes += value.length
     if (bytes > mostBytes) {
       reader.cancel().catch(() => {})
-      throw new Error(`the answer has more than ${mostBytes} bytes`)
+      throw new Error(`the response has more than ${mostBytes} bytes`)
     }
     text += decoder.decode(value, { stream: true })
   }

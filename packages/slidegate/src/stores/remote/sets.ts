@@ -98,7 +98,7 @@ function setOf(limiter: string, limits: unknown, additions: unknown): LimitSet {
   let set = limitSet(limiter, readLimits(limits, limiter.split('/')[1]))
   for (const log of added) {
     if (set.logs.some(({ role }) => role === log.role)) {
-      throw invalidOption(`the addition ${show(log.role)} is repeated; use it once`, log.role)
+      throw invalidOption(`the set has ${show(log.role)} more than once`, log.role)
     }
     set = withLog(set, log)
   }

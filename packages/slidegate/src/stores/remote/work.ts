@@ -1,5 +1,4 @@
-// Estimates an op's worst-case work. One unit takes Redis or the service approximately 4 µs.
-// Measured figures: docs/bounds.md.
+// Estimates an op's worst-case work. One unit takes Redis or the service approximately 4 µs (docs/bounds.md has figures).
 
 import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
 import type { Entries } from '../../limits/limit.ts'
