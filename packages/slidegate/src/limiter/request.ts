@@ -61,7 +61,7 @@ export function parseCost<Options extends { readonly cost?: number }>(
 
 export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
   if (!Number.isSafeInteger(units) || (units as number) < least) {
-    const message = `the units are ${show(units)}; they must be an integer of at least ${least}`
+    const message = `the number of units is ${show(units)}; it must be an integer of at least ${least}`
     throw new SlidegateError(code, message, units)
   }
   return units as number
@@ -109,7 +109,7 @@ export class RequestNamer {
     if (valued === undefined) return NAMELESS
     if (cost !== 1) {
       const right = `limit ${show(valued)} counts each distinct value as one unit, so omit the units`
-      throw new SlidegateError('invalid_cost', `the units are ${cost}; ${right}`, cost)
+      throw new SlidegateError('invalid_cost', `the number of units is ${cost}; ${right}`, cost)
     }
     return { requestId: this.#encoding.key(value, 'value', 'invalid_value'), mayRepeat: false }
   }

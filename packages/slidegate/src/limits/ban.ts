@@ -21,7 +21,7 @@ export interface BanOptions {
    * Pass one duration, or an array of up to 32: for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
-  /** How long a ban that has ended makes the next one longer, from 10 ms to 366 days. Default: the longest of `for`. */
+  /** How long an ended ban counts. Until then, the next one is longer. From 10 ms to 366 days. Default: the longest of `for`. */
   readonly forgetAfter?: Duration
 }
 

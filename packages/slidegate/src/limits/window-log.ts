@@ -27,7 +27,7 @@ const FIRST_SLOTS = 4
 /** An empty log keeps a ring of up to this size. A larger one is kept only if a quarter or more was in use. */
 const KEPT_SLOTS = 64
 
-/** Doubles per row: six numbers, and two 32-bit integers in the seventh. */
+/** Number of doubles per row: six numbers, and one that holds two 32-bit integers. */
 const ROW = 7
 const RING = 12
 const HEAD_AND_COUNT = 13
@@ -340,7 +340,7 @@ export class WindowLog {
   }
 }
 
-/** Returns the highest number up to `newest` that has these last 32 bits. */
+/** Returns the highest number up to `newest` whose low 32 bits are `bits`. */
 function completed(bits: number, newest: number): number {
   return newest - ((newest - bits) >>> 0)
 }

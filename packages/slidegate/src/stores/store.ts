@@ -14,7 +14,7 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** A store's connection to its server. */
 export interface StoreConnection {
-  /** Resolves within 2 s, when the first connection is open or has failed: deadlines start then. Later, `undefined`. */
+  /** Resolves when the first connection is open or has failed, within 2 s. Deadlines start then. `undefined` afterwards. */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }

@@ -70,7 +70,7 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
       () => limiter.peek('k', ask),
       () => limiter.charge('k', 2, { value: 'a' }),
     ]
-    const alone = /the units are 2; limit "accounts" counts each distinct value as one unit/
+    const alone = /the number of units is 2; limit "accounts" counts each distinct value as one unit/
     for (const ask of asks) await expectRefusal(ask, { code: 'invalid_cost', value: 2, right: alone })
     expect((await limiter.consume('k', { value: 'a', cost: 1 })).remaining).toBe(2)
   })

@@ -135,7 +135,7 @@ describe('an error describes the mistake', () => {
     [
       'two bans',
       bodyOf([consume], [{ ...set, additions: [{ ban: BAN }, { ban: BAN }] }]),
-      /the addition "ban" is repeated/,
+      /the set has "ban" more than once/,
     ],
     ['a ban without options', bodyOf([consume], [{ ...set, additions: [{ ban: true }] }]), /ban is true/],
     ['an override of none', bodyOf([consume], [{ ...set, isOverridable: 1 }]), /isOverridable is 1/],

@@ -77,7 +77,7 @@ export class History {
     void this.watchList.apply()
   }
 
-  /** Ends the minute if it is over, and sends pending batches. Never rejects. */
+  /** Closes the counts for a minute that has passed, and sends pending batches. Never rejects. */
   async run(): Promise<void> {
     const minute = this.#minuteNow()
     if (minute !== this.#minute) {
