@@ -72,7 +72,7 @@ describe('bans and blocks', () => {
       .focus()
     await page.keyboard.press('Enter')
     const dialog = page.getByRole('dialog', { name: 'End this ban?' })
-    await dialog.getByText('forgets its denials and earlier bans').waitFor()
+    await dialog.getByText('forgets the key’s denials and earlier bans').waitFor()
     expect(await violationsIn(window)).toEqual([])
     await dialog.getByLabel('Reason').fill('a false alarm')
     await dialog.getByRole('button', { name: 'Unblock' }).press('Enter')
