@@ -17,7 +17,7 @@ const FRAMES = `new Promise((resolve) => {
   wait(4)
 })`
 
-/** Returns a page's violations of axe's rules, or only of those that depend on the theme. */
+/** The axe violations of a page. `rules` limits the check to rules whose result depends on the theme. */
 export async function violationsIn({ page }: TestWindow, rules?: 'of the theme'): Promise<string[]> {
   // Through the protocol, because the page's policy forbids other scripts.
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(AXE)
