@@ -35,7 +35,10 @@ describe('a harmful client setting causes one warning', () => {
     ["role is 'slave'", () => new Redis({ lazyConnect, sentinels: nodes, name: 'm', role: 'slave' })],
     ['clusterRetryStrategy', () => new Cluster(nodes, { lazyConnect, clusterRetryStrategy: null as never })],
     ['maxRedirections is 1000', () => new Cluster6(nodes, { lazyConnect, maxRedirections: 1000 })],
-    ['delays of up to 5000 ms', () => new IovalkeyCluster(nodes, { lazyConnect, retryDelayOnTryAgain: 5000 })],
+    [
+      'delays of up to 5000 ms',
+      () => new IovalkeyCluster(nodes, { lazyConnect, retryDelayOnTryAgain: 5000 }),
+    ],
     ['enableAutoPipelining', () => new IovalkeyCluster(nodes, { lazyConnect, enableAutoPipelining: true })],
     ['keyPrefix has braces', () => new Cluster(nodes, { lazyConnect, keyPrefix: '{app}:' })],
     ['socket.reconnectStrategy is false', () => createClient({ socket: { reconnectStrategy: false } })],
