@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { type EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { inspect } from 'node:util'
+import { inspect, isDeepStrictEqual } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -58,21 +58,28 @@ describe('after a start', () => {
     300_000,
   )
 
-  it('the first request to each server of a Cluster is decided', async () => {
-    const cluster = await startCluster({ masters: 3, replicas: 0 })
-    onTestFinished(() => cluster.stop())
-    const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
-    onTestFinished(() => store.close())
-    const limiter = createLimiter({
-      limits: [slidingWindow({ limit: 1, window: '1h' })],
-      store,
-      // The deadline starts with the first answer of any server. A busy machine may start the others later.
-      timeoutMs: 10_000,
-    })
+  it('the first request is decided in time on each server of a Cluster', async () => {
     const keys = Array.from({ length: 30 }, (_, i) => `k${i}`)
-    const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
-    expect(decisions.map(({ source }) => source)).toEqual(keys.map(() => 'store'))
+    const fromStore = keys.map(() => 'store')
+    let sources: readonly string[] = []
+    // The first answer of any server starts the deadline, so a busy machine can be late by chance. Three starts decide.
+    for (let i = 0; i < 3 && !isDeepStrictEqual(sources, fromStore); i++) sources = await firstSources(keys)
+    expect(sources).toEqual(fromStore)
   })
+
+  /** The sources of the first decisions on a new Cluster, or the reasons of errors. */
+  async function firstSources(keys: readonly string[]): Promise<string[]> {
+    const cluster = await startCluster({ masters: 3, replicas: 0 })
+    const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
+    try {
+      const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+      const sourceOf = async (key: string) => (await limiter.consume(key)).source
+      return await Promise.all(keys.map((key) => sourceOf(key).catch((error) => `${error.reason}`)))
+    } finally {
+      await store.close()
+      await cluster.stop()
+    }
+  }
 })
 
 describe.each(['node-redis', 'ioredis'])('a store by %s that is never used', (kind) => {

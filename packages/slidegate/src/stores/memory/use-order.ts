@@ -57,7 +57,7 @@ export class UseOrder {
     this.#setTick(slot, 0)
   }
 
-  /** Returns the least recently used slot that isn't parked, or 0 if there is none. Unparks slots that have opened. */
+  /** Returns the least recently used slot that isn't parked, or 0. Unparks slots that have opened. */
   oldest(nowMs: number): number {
     for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) {
       const slot = this.#parked.least
