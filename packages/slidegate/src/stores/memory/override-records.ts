@@ -32,7 +32,7 @@ export class OverrideRecords {
   /** The estimated memory use. */
   bytes = 0
 
-  /** The overrides in force, per part. Omitted if no part has one. */
+  /** Returns the overrides in force, per part, if any part has one. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
     if (this.size === 0) return undefined
     let inForce: (InForce | undefined)[] | undefined
