@@ -8,7 +8,7 @@ import type { Limit } from '../limits/limit.ts'
 import type { Call, ConsumeOp, ConsumeOutcome, FastPath, Outcome, Part, Store } from '../stores/store.ts'
 import { decisionBy, decisionByOne, decisionOf } from './decide.ts'
 import type { KeyLimits } from './dimensions.ts'
-import { chargeBy, type FastPathCharges, remember } from './refund.ts'
+import { type FastPathCharges, remember, type SharedCharge } from './refund.ts'
 import { areHeld, NAMELESS, parseCost, REQUEST_NAMES, RequestNamer } from './request.ts'
 
 export class Requests {
@@ -24,6 +24,7 @@ export class Requests {
   #lastKey: string | undefined
   /** The last op without an id or value. It is reused if the next request has the same key and cost. */
   #lastOps: readonly [ConsumeOp] | undefined
+  #lastCharge: SharedCharge | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
 
@@ -125,7 +126,10 @@ export class Requests {
 
   #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     const decision = decisionOf(op, outcome, position)
-    remember(decision, chargeBy(this, op, outcome, decision))
+    if (this.#lastCharge?.outcome !== outcome || this.#lastCharge.op !== op) {
+      this.#lastCharge = { limiter: this, op, outcome }
+    }
+    remember(decision, this.#lastCharge)
     return decision
   }
 

@@ -25,8 +25,8 @@ export interface Charge {
   readonly source: Source
   /** If set, used instead of `atMs` and `source`; see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** For each log, across all parts: whether it was charged. Omitted if all logs with the role `count` were charged. */
-  readonly charged?: readonly boolean[] | undefined
+  /** For each log, across all parts: whether it was charged. */
+  readonly charged: readonly boolean[]
   /** Units that can still be refunded. */
   left: number
   askedAtMs?: number
@@ -39,13 +39,23 @@ export interface FastPathCharges {
   readonly encoding: KeyEncoding
 }
 
-/** A charge from the fast path. It becomes a {@link Charge} when it's read, which is rare. */
+/** A charge from the fast path. */
 interface FastCharge {
   readonly of: FastPathCharges
   readonly key: unknown
   readonly cost: number
   readonly atMs: number
 }
+
+/** The charges of all requests with the same op and outcome. */
+export interface SharedCharge {
+  readonly limiter: object
+  readonly op: Pick<ConsumeOp, 'parts' | 'cost' | keyof Named>
+  readonly outcome: Pick<ConsumeOutcome, 'source' | 'atMs' | 'repeats' | 'debits' | 'overrides'>
+}
+
+/** Becomes a {@link Charge} when it's read, which is rare. */
+type UnreadCharge = FastCharge | SharedCharge
 
 class Returned {
   constructor(decision: object) {
@@ -57,9 +67,9 @@ class Returned {
 // Stores the charge in a private field of the decision, which otherwise stays plain data. Other code can't forge a charge. A
 // WeakMap would do the same, but cost many times as much as the decision itself.
 class Charged extends Returned {
-  #charge: Charge | FastCharge
+  #charge: Charge | UnreadCharge
 
-  constructor(decision: Decision, charge: Charge | FastCharge) {
+  constructor(decision: Decision, charge: UnreadCharge) {
     super(decision)
     this.#charge = charge
   }
@@ -67,17 +77,21 @@ class Charged extends Returned {
   static chargeOf(decision: object): Charge | undefined {
     if (!(#charge in decision)) return undefined
     const charge = decision.#charge
-    if (!('of' in charge)) return charge
-    const { of, key, cost, atMs } = charge
-    const { limiter, set, encoding } = of
-    const parts = [{ key: encoding.key(key), set }]
-    const made: Charge = { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
+    if ('left' in charge) return charge
+    const made = read(charge, (decision as Decision & Charged).limits)
     decision.#charge = made
     return made
   }
 }
 
-export function remember(decision: Decision, charge: Charge | FastCharge): void {
+function read(charge: UnreadCharge, limits: Decision['limits']): Charge {
+  if ('op' in charge) return chargeBy(charge, limits)
+  const { of, key, cost, atMs } = charge
+  const parts = [{ key: of.encoding.key(key), set: of.set }]
+  return chargeBy({ limiter: of.limiter, op: { parts, cost }, outcome: { source: 'store', atMs } }, limits)
+}
+
+export function remember(decision: Decision, charge: UnreadCharge): void {
   new Charged(decision, charge)
 }
 
@@ -86,47 +100,33 @@ export function chargeOf(decision: unknown): Charge | undefined {
   return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
 
-export function chargeBy(
-  limiter: object,
-  op: ConsumeOp,
-  outcome: ConsumeOutcome,
-  decision: Decision,
-): Charge {
+function chargeBy({ limiter, op, outcome }: SharedCharge, limits: Decision['limits']): Charge {
   const { parts, requestId, mayRepeat } = op
-  const { cost, atMs, source } = decision
-  const { debits } = outcome
+  const { debits, source, atMs, repeats: cost = op.cost } = outcome
   const wasCounted = debits === undefined ? isCounted(source) : debits.some((each) => isCounted(each.source))
   const names = areKept(parts) ? { requestId, mayRepeat } : NAMELESS
-  const charged = chargedLogs(partsInForce(parts, outcome.overrides), decision, outcome)
+  const charged = logsCharged(parts, outcome, limits)
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/** Returns which logs the store charged, or `undefined` if it charged all. Shadow limits without room weren't charged. */
-function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
-  const isRepeat = repeats !== undefined
-  if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
+/** Returns which logs the store charged. Shadow limits without room weren't charged. */
+function logsCharged(
+  parts: readonly Part[],
+  { repeats, debits, overrides }: SharedCharge['outcome'],
+  limits: Decision['limits'],
+): readonly boolean[] {
   let first = 0
-  return parts.flatMap(({ set }, part) => {
+  return partsInForce(parts, overrides).flatMap(({ set }, part) => {
     const before = first
     first += set.limits.length
     const { source = 'store', costs } = debits?.[part] ?? {}
     return set.logs.map(({ role, shadow, serves }) => {
       if (role !== 'count') return false
-      if (isRepeat) return !shadow
+      if (repeats !== undefined) return !shadow
       const hasRoom = serves.every((limit) => limits[before + limit]!.allowed)
       return isCounted(source) && hasRoom && costs?.[serves[0]!] !== 0
     })
   })
-}
-
-/** Uses a loop, because this runs for each admitted request. A callback would be slower. */
-function haveAllRoom(limits: Decision['limits']): boolean {
-  for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed) return false
-  return true
-}
-
-export function logsCharged({ parts, charged }: Charge): readonly boolean[] {
-  return charged ?? parts.flatMap(({ set }) => set.logs.map(({ role }) => role === 'count'))
 }
 
 /** Returns the fields that an op needs if the charge wasn't made by the store. */
@@ -172,8 +172,7 @@ export async function returnUnits(ask: Ask, charge: Charge, units: number): Prom
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked
-  const { parts, atMs, names } = charge
-  const charged = logsCharged(charge)
+  const { parts, atMs, names, charged } = charge
   const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names, ...chargedBy(charge) }
   try {
     const { returned } = await ask(op)

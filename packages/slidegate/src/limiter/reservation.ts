@@ -8,7 +8,7 @@ import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { fromBase64url, randomText, toBase64url } from '../runtime/platform.ts'
 import type { Ask } from '../stores/call.ts'
 import type { ConsumeOp, Part, SettleOp } from '../stores/store.ts'
-import { chargeOf, isUnsent, logsCharged } from './refund.ts'
+import { chargeOf, isUnsent } from './refund.ts'
 import { areKept, parseUnits } from './request.ts'
 
 /** The result of settling a reservation. */
@@ -59,8 +59,7 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const units = decision.cost
   const charge = chargeOf(decision)
   if (charge === undefined || charge.left === 0) return { key, units, name: '', charged: [], instants: [] }
-  const { parts, debits, source, atMs } = charge
-  const isCharged = logsCharged(charge)
+  const { parts, debits, source, atMs, charged: isCharged } = charge
   let place = 0
   const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
