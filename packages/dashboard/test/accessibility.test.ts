@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { LIMITERS } from './support/limiters.ts'
 import { ask } from './support/load.ts'
 
@@ -20,10 +20,8 @@ const PLACES: readonly (readonly [place: string, shows: RegExp])[] = [
   ['/audit', /Changes|reset/],
 ]
 
-let browser: TestBrowser
 let service: TestService
 beforeAll(async () => {
-  browser = await testBrowser()
   service = await testService({ limiters: LIMITERS })
   const keys = Array.from({ length: 520 }, (_, i) => `user:${i % 3 === 0 ? 1 : i % 40}`)
   await ask(service, 'api', keys)
@@ -32,11 +30,10 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  await browser[Symbol.asyncDispose]()
 })
 
 it.each(PLACES)('%s passes axe in light and dark, and fits on a phone', async (at, shows) => {
-  await using window = await browser.open(service.page, { at })
+  await using window = await openWindow(service.page, { at })
   const { page } = window
   await page.getByRole('main').getByText(shows).first().waitFor()
   expect(await violationsIn(window)).toEqual([])
@@ -48,7 +45,7 @@ it.each(PLACES)('%s passes axe in light and dark, and fits on a phone', async (a
 })
 
 it.each(['light', 'dark'] as const)('a dialog passes axe in %s', async (theme) => {
-  await using window = await browser.open(service.page, { at: '/limiters/api', theme })
+  await using window = await openWindow(service.page, { at: '/limiters/api', theme })
   await window.page.getByRole('button', { name: 'Make shadow' }).click()
   await window.page.getByRole('dialog').waitFor()
   expect(await violationsIn(window)).toEqual([])

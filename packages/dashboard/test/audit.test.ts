@@ -2,22 +2,19 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
 const PHONE = { width: 390, height: 844 }
 const AS_ADMIN = { authorization: `Bearer ${TOKENS.admin}` }
 const ann = { limiter: 'api', key: 'ann' }
 
-let browser: TestBrowser
 let service: TestService
 beforeAll(async () => {
-  browser = await testBrowser()
   service = await testService({ limiters: LIMITERS, auth: AUTH })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  await browser[Symbol.asyncDispose]()
 })
 
 function send(method: string, path: string, body: object) {
@@ -26,7 +23,7 @@ function send(method: string, path: string, body: object) {
 }
 
 it('an operator types a reason, reads the change in words, and undoes it', async () => {
-  await using window = await browser.open(service.httpUrl, {
+  await using window = await openWindow(service.httpUrl, {
     token: TOKENS.admin,
     at: '/limiters/api/keys/ann',
   })
@@ -66,7 +63,7 @@ it('an operator types a reason, reads the change in words, and undoes it', async
 
 it('the dialog explains why a change can no longer be undone', async () => {
   await send('POST', 'block', { limiter: 'api', key: 'eve', ttl: '1h' })
-  await using window = await browser.open(service.httpUrl, {
+  await using window = await openWindow(service.httpUrl, {
     token: TOKENS.admin,
     at: '/limiters/api/keys/eve',
   })
@@ -85,7 +82,7 @@ it('the dialog explains why a change can no longer be undone', async () => {
 
 it('an override on a blocked key warns before and after that the block stays', async () => {
   await send('POST', 'block', { limiter: 'api', key: 'bob', ttl: '1h' })
-  await using window = await browser.open(service.httpUrl, {
+  await using window = await openWindow(service.httpUrl, {
     token: TOKENS.admin,
     at: '/limiters/api/keys/bob',
   })
@@ -103,7 +100,7 @@ it('an override on a blocked key warns before and after that the block stays', a
 
 it('a reader sees the audit, but no button to undo', async () => {
   await send('POST', 'block', { limiter: 'api', key: 'dan' })
-  await using window = await browser.open(service.httpUrl, { token: TOKENS.read, at: '/audit' })
+  await using window = await openWindow(service.httpUrl, { token: TOKENS.read, at: '/audit' })
   const { page } = window
   await page.getByText('block: blocked until unblocked').first().waitFor()
   expect(await page.getByRole('button', { name: /^Undo/ }).count()).toBe(0)

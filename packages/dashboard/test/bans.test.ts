@@ -4,26 +4,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { startRedis } from '../../slidegate/test/support/redis-server.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 import { ask } from './support/load.ts'
 
 const PHONE = { width: 390, height: 844 }
 const operator = { authorization: `Bearer ${TOKENS.admin}` }
 
-let browser: TestBrowser
 let service: TestService
 let stopRedis: () => Promise<void>
 beforeAll(async () => {
   const redis = await startRedis()
   stopRedis = () => redis.stop()
-  browser = await testBrowser()
   const limiters = { ...LIMITERS, api: { ...LIMITERS.api!, ban: { after: 2, within: '1h', for: '5m' } } }
   service = await testService({ limiters, auth: AUTH, store: { redis: { url: redis.url } } })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  await browser[Symbol.asyncDispose]()
   await stopRedis()
 })
 
@@ -51,7 +48,7 @@ const rowsOf = (page: Page) =>
 
 describe('bans and blocks', () => {
   it('the overview lists them with cause and end, and links to the key', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     const [block, ban] = [rowsOf(page).nth(0), rowsOf(page).nth(1)]
     await ban.waitFor()
@@ -65,7 +62,7 @@ describe('bans and blocks', () => {
   })
 
   it('an operator ends them by keyboard, in a dialog', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
     const { page } = window
     await rowsOf(page)
       .getByRole('button', { name: `Unblock… ${key}` })
@@ -88,7 +85,7 @@ describe('bans and blocks', () => {
     ['overview', '/'],
     ['limiter page', '/limiters/login'],
   ])('the list on the %s passes axe, and fits on a phone', async (_, at) => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.admin, at })
     const { page } = window
     await rowsOf(page).first().waitFor()
     expect(await violationsIn(window)).toEqual([])
@@ -103,7 +100,7 @@ describe('the search field in the header', () => {
   const field = (page: Page) => page.getByRole('searchbox', { name: 'Find a key in all limiters' })
 
   it.each(['/', 'Control+k', 'Meta+k'])('%s focuses it', async (shortcut) => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     await field(page).waitFor()
     await page.keyboard.press(shortcut)
@@ -118,7 +115,7 @@ describe('the search field in the header', () => {
   })
 
   it('lists the limiters that know a key, each with a link to its page', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read, at: '/audit' })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read, at: '/audit' })
     const { page } = window
     await field(page).waitFor()
     await page.keyboard.press('/')
@@ -139,7 +136,7 @@ describe('the search field in the header', () => {
   })
 
   it('says that no limiter knows a key, and takes any key', async () => {
-    await using window = await browser.open(service.httpUrl, {
+    await using window = await openWindow(service.httpUrl, {
       token: TOKENS.read,
       size: PHONE,
       theme: 'dark',
@@ -155,7 +152,7 @@ describe('the search field in the header', () => {
   })
 
   it('users who may not read have no field', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.check })
     await window.page.getByText('program has the check role').waitFor()
     expect(await window.page.getByRole('search').count()).toBe(0)
   })

@@ -6,7 +6,7 @@ import { loadConfig } from '../../server/src/config/load.ts'
 import { type RunningService, startService } from '../../server/src/service/running.ts'
 import { temporaryFolder } from '../../server/test/support/cli.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, type TestWindow, testBrowser, type WindowOptions } from './support/browser.ts'
+import { openWindow, type TestWindow, type WindowOptions } from './support/browser.ts'
 import { TOKENS } from './support/limiters.ts'
 
 const EVIL = '<img src=x onerror=window.__hacked=1>'
@@ -29,11 +29,9 @@ limiters:
 `
 
 const folder = temporaryFolder()
-let browser: TestBrowser
 let service: RunningService
 let file: string
 beforeAll(async () => {
-  browser = await testBrowser()
   file = folder.write('slidegate.yaml', CONFIG)
   const environment = {}
   const loaded = loadConfig(file, { environment })
@@ -41,12 +39,11 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service.stop()
-  await browser[Symbol.asyncDispose]()
   folder.remove()
 })
 
 function configuration(options: WindowOptions = {}): Promise<TestWindow> {
-  return browser.open(service.httpUrl, { token: TOKENS.admin, ...options, at: '/configuration' })
+  return openWindow(service.httpUrl, { token: TOKENS.admin, ...options, at: '/configuration' })
 }
 
 /** Replaces the file's text until it is disposed. */

@@ -3,7 +3,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow, type WindowOptions } from './support/browser.ts'
 
 const ADMIN = 'a'.repeat(40)
 const READER = 'r'.repeat(40)
@@ -12,11 +12,9 @@ const BOSS = as(ADMIN)
 
 const HOSTILE = '<img src=x onerror=window.__hacked=1>'
 
-let browser: TestBrowser
 let service: TestService
 
 beforeAll(async () => {
-  browser = await testBrowser()
   service = await testService({
     auth: {
       tokens: [
@@ -55,7 +53,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
-  await browser?.[Symbol.asyncDispose]()
 })
 
 async function consume(limiter: string, key: unknown, cost = 1): Promise<void> {
@@ -73,8 +70,8 @@ function placeOf(limiter: string, key: string, dimension?: string): string {
   return `/limiters/${limiter}/keys/${of}${encodeURIComponent(key)}`
 }
 
-function open(limiter: string, key: string, options: Parameters<TestBrowser['open']>[1] = {}) {
-  return browser.open(service.httpUrl, { token: ADMIN, at: placeOf(limiter, key), ...options })
+function open(limiter: string, key: string, options: WindowOptions = {}) {
+  return openWindow(service.httpUrl, { token: ADMIN, at: placeOf(limiter, key), ...options })
 }
 
 function panelOf(page: Page, limit: string): Locator {
@@ -309,7 +306,7 @@ describe('an operator', () => {
   })
 
   it('overrides the only limit of a dimension, and blocks without an expiry', async () => {
-    await using window = await browser.open(service.httpUrl, {
+    await using window = await openWindow(service.httpUrl, {
       token: ADMIN,
       at: placeOf('login', 'eve', 'user'),
     })

@@ -4,17 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rateLimitClient } from '../../server/test/envoy/support/client.ts'
 import { envoyService } from '../../server/test/envoy/support/envoy-service.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
-import { type TestBrowser, type TestWindow, testBrowser } from './support/browser.ts'
+import { openWindow, type TestWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 import { ask, askOn } from './support/load.ts'
 
 const EVIL = '<img src=x onerror=window.__hacked=1>'
-
-let browser: TestBrowser
-beforeAll(async () => {
-  browser = await testBrowser()
-})
-afterAll(() => browser[Symbol.asyncDispose]())
 
 function keysOf(times: Readonly<Record<string, number>>): string[] {
   return Object.entries(times).flatMap(([key, count]) => new Array<string>(count).fill(key))
@@ -46,7 +40,7 @@ describe('the page of a limiter', () => {
   it('shows the same numbers as the service', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'api', KNOWN)
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     await page.getByText('120 of 620 requests').waitFor()
     const used = ['5 min', '500', '120', '19%', '370 (60%)', expect.any(String), 'none']
@@ -69,7 +63,7 @@ describe('the page of a limiter', () => {
   it('shows a key with HTML as text', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'api', keysOf({ [EVIL]: 110 }))
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     await follow(page)
     await ask(service, 'api', keysOf({ [EVIL]: 3 }))
@@ -87,7 +81,7 @@ describe('the page of a limiter', () => {
   it('shows the keys and plans of dimensions', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'login', new Array(8).fill({ user: 'a/b%2F', address: '203.0.113.7' }))
-    await using window = await browser.open(service.page, { at: '/limiters/login' })
+    await using window = await openWindow(service.page, { at: '/limiters/login' })
     const link = window.page.getByRole('link', { name: 'a/b%2F' }).first()
     expect(await link.getAttribute('href')).toBe('#/limiters/login/keys/user/a%2Fb%252F')
     await window.page.getByText('user: 70 in any 15 min; address: 700 in any 15 min').waitFor()
@@ -95,7 +89,7 @@ describe('the page of a limiter', () => {
 
   it('follows decisions until they are paused', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
     await page.getByLabel('Denials only').check()
@@ -112,7 +106,7 @@ describe('the page of a limiter', () => {
 
   it('keeps following after a key with line separators', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     await follow(window.page)
     await ask(service, 'api', ['a\u2028b\u2029c\rd', 'after'])
     const lines = window.page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
@@ -121,7 +115,7 @@ describe('the page of a limiter', () => {
 
   it('shows why live decisions fail', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/limiters/gone' })
+    await using window = await openWindow(service.page, { at: '/limiters/gone' })
     window.expect(/404/)
     await follow(window.page)
     const tail = window.page.getByRole('region', { name: 'Live decisions' })
@@ -141,7 +135,7 @@ describe('the page of a limiter', () => {
     const headers = { 'content-type': 'application/json' }
     const body = JSON.stringify({ limiter: 'api', requests })
     await fetch(`${service.httpUrl}/v1/consume`, { method: 'POST', headers, body })
-    await using window = await browser.open(service.adminLink!)
+    await using window = await openWindow(service.adminLink!)
     const { page } = window
     await page.getByRole('link', { name: 'shop' }).click()
     await page.getByText('It may be an Envoy domain').waitFor()
@@ -158,7 +152,7 @@ describe('the page of a limiter', () => {
 
   it('keeps a bounded number of live decisions', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     await follow(page)
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
@@ -174,7 +168,7 @@ describe('the page of a limiter', () => {
 
   it('names the key that has most denials', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     const verdict = page.locator('[data-verdict]')
     await expect.poll(() => verdict.getAttribute('data-verdict')).toBe('none')
@@ -196,7 +190,7 @@ describe('the page of a limiter', () => {
     await using service = await testService({ limiters: LIMITERS })
     const busy = { [EVIL]: 130, polite: 90, partner: 110, rare: 1 }
     await ask(service, 'api', keysOf(busy))
-    await using window = await browser.open(service.page, { at: '/limiters/api' })
+    await using window = await openWindow(service.page, { at: '/limiters/api' })
     const { page } = window
     const order = (rows: string[][]) => rows.map(([key]) => key)
     await shown(window, 'Keys', order).toEqual([EVIL, 'partner', 'polite', 'rare'])
@@ -225,7 +219,7 @@ describe('changes to limits', () => {
   const admin = { authorization: `Bearer ${TOKENS.admin}` }
 
   it('need the role admin, on the page and in the service', async () => {
-    await using window = await browser.open(service.page, { at: '/limiters/api', token: TOKENS.read })
+    await using window = await openWindow(service.page, { at: '/limiters/api', token: TOKENS.read })
     const { page } = window
     await page.getByRole('table', { name: 'Limits', exact: true }).getByText('hourly').waitFor()
     const buttons = await page.getByRole('button').allInnerTexts()
@@ -242,7 +236,7 @@ describe('changes to limits', () => {
   })
 
   it('need a confirmation, and are in the audit', async () => {
-    await using window = await browser.open(service.page, { at: '/limiters/api', token: TOKENS.admin })
+    await using window = await openWindow(service.page, { at: '/limiters/api', token: TOKENS.admin })
     const { page } = window
     const row = page.getByRole('row', { name: /stricter/ })
     const shadowed = async () => {
@@ -278,7 +272,7 @@ describe('changes to limits', () => {
 
 it('the page of a limiter stays smooth with 10,000 keys', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.page, { at: '/limiters/api' })
+  await using window = await openWindow(service.page, { at: '/limiters/api' })
   const { page } = window
   await page.getByRole('button', { name: 'Follow' }).click()
   await window.watchLongTasks()

@@ -1,7 +1,7 @@
 // tier: system
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Config, LimiterConfig } from '../../server/src/config/schema.ts'
 import { temporaryFolder } from '../../server/test/support/cli.ts'
 import { testService } from '../../server/test/support/service.ts'
@@ -10,17 +10,11 @@ import { anchors, ROOT } from '../../slidegate/test/docs/markdown.ts'
 import { freePort } from '../../slidegate/test/support/ports.ts'
 import { startRedis } from '../../slidegate/test/support/redis-server.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, type TestWindow, testBrowser } from './support/browser.ts'
+import { openWindow, type TestWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 import { askOn } from './support/load.ts'
 
 const PHONE = { width: 390, height: 844 }
-
-let browser: TestBrowser
-beforeAll(async () => {
-  browser = await testBrowser()
-})
-afterAll(() => browser[Symbol.asyncDispose]())
 
 const limits: LimiterConfig['limits'] = [{ kind: 'slidingWindow', limit: 100, window: '1h' }]
 const limiters: Config['limiters'] = {
@@ -49,7 +43,7 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
   await using service = await testService({ limiters, auth: AUTH, store: { redis: { url: redis.url } } })
   const key = 'ann'
   const authorization = `Bearer ${TOKENS.admin}`
-  await using window = await browser.open(service.httpUrl, { token: TOKENS.admin })
+  await using window = await openWindow(service.httpUrl, { token: TOKENS.admin })
   const { page } = window
   // The limiters' lists of overrides and other reads fail meanwhile.
   window.expect(/status of 503/)
@@ -97,7 +91,7 @@ it('a killed instance stays visible for a while, with the time and its last rate
   onTestFinished(folder.remove)
   const file = folder.write('slidegate.json', JSON.stringify({ limiters, auth: { anonymous: 'check' } }))
   await using other = await startProcess(['--config', file], { REDIS_URL: redis.url })
-  await using window = await browser.open(service.page)
+  await using window = await openWindow(service.page)
   const { page } = window
   const row = page
     .getByRole('table', { name: 'Instances' })
@@ -131,7 +125,7 @@ it('a lost connection is a band with the time of the last answer, and marks ever
   const file = folder.write('slidegate.json', JSON.stringify(config))
   const host = `127.0.0.1:${await freePort()}`
   await using first = await startProcess(['--config', file, '--http', host])
-  await using window = await browser.open(first.url)
+  await using window = await openWindow(first.url)
   window.expect(/net::ERR_/)
   const { page } = window
   await page.getByText('Live', { exact: true }).waitFor()
@@ -155,7 +149,7 @@ it('the overview warns while the configuration file is invalid, or waits for a r
   const config = { limiters: LIMITERS, auth: { anonymous: 'read' }, store: { memory: {} } }
   const file = folder.write('slidegate.json', JSON.stringify(config))
   await using service = await startProcess(['--config', file])
-  await using window = await browser.open(service.url)
+  await using window = await openWindow(service.url)
   const { page } = window
   await page.getByRole('link', { name: 'api' }).waitFor()
   folder.write('slidegate.json', '{ "limiters": 7 }')
@@ -169,7 +163,7 @@ it('the overview warns while the configuration file is invalid, or waits for a r
 
 it('an overview without requests shows a command that sends one', async () => {
   await using service = await testService({ limiters: { login: LIMITERS.login! }, auth: AUTH })
-  await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+  await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
   const { page } = window
   const command = await page.locator('code', { hasText: 'curl' }).innerText()
   expect(command).toBe(
@@ -186,7 +180,7 @@ describe('the runbook', () => {
 
   it('the runbook has every section of the documentation, with working links', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.page, { at: '/runbook' })
+    await using window = await openWindow(service.page, { at: '/runbook' })
     const { page } = window
     const links = page.getByRole('region', { name: 'Alerts' }).getByRole('link')
     await links.first().waitFor()

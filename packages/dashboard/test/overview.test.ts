@@ -1,17 +1,11 @@
 // tier: system
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Config } from '../../server/src/config/schema.ts'
 import { withRedis } from '../../server/test/support/redis.ts'
 import { testService } from '../../server/test/support/service.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { LIMITERS } from './support/limiters.ts'
 import { ask, askOn } from './support/load.ts'
-
-let browser: TestBrowser
-beforeAll(async () => {
-  browser = await testBrowser()
-})
-afterAll(() => browser[Symbol.asyncDispose]())
 
 function keys(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `user:${i}`)
@@ -19,7 +13,7 @@ function keys(count: number): string[] {
 
 it('the dashboard only sends requests to the service', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.page)
+  await using window = await openWindow(service.page)
   await window.page.getByRole('link', { name: 'api' }).waitFor()
   for (const place of ['/limiters/api', '/simulator', '/configuration', '/audit']) {
     await window.go(place)
@@ -33,7 +27,7 @@ it('charts follow the traffic of two instances on one Redis', async () => {
   const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
   await using service = await testService(config)
   await using other = await testService(config)
-  await using window = await browser.open(service.page)
+  await using window = await openWindow(service.page)
   const { page } = window
   const chart = page.locator('figure', { hasText: 'Requests per second' })
   const painted = () => page.evaluate<string>("document.querySelector('figure canvas').toDataURL()")
@@ -61,7 +55,7 @@ it('charts follow the traffic of two instances on one Redis', async () => {
 
 it('the seconds of the overview add up to the decisions of the service', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.page, { at: '/limiters/api' })
+  await using window = await openWindow(service.page, { at: '/limiters/api' })
   const { page } = window
   await page.locator('figure').waitFor()
   // The page receives most of these seconds one by one.
@@ -79,7 +73,7 @@ it('the overview stays smooth with more than 100 limiters', async () => {
   const names = Array.from({ length: 120 }, (_, i) => `limiter-${`${i}`.padStart(3, '0')}`)
   const limiters = Object.fromEntries(names.map((name) => [name, LIMITERS.api!]))
   await using service = await testService({ limiters })
-  await using window = await browser.open(service.page)
+  await using window = await openWindow(service.page)
   const { page } = window
   const table = page.getByRole('table', { name: 'Limiters', exact: true })
   await table.getByRole('link').first().waitFor()
@@ -104,7 +98,7 @@ it('the overview stays smooth with more than 100 limiters', async () => {
 
 it('rows keep their place while the pointer is on the table', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.page)
+  await using window = await openWindow(service.page)
   const { page } = window
   const table = page.getByRole('table', { name: 'Limiters', exact: true })
   await table.getByRole('link').first().waitFor()

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { startNginx } from '../../server/test/gateway/support/programs.ts'
 import { testService } from '../../server/test/support/service.ts'
-import { testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
 const PAGE = readFileSync(fileURLToPath(new URL('../../../docs/dashboard.md', import.meta.url)), 'utf8')
@@ -17,8 +17,7 @@ it('the dashboard works behind nginx below a path, as documented', async () => {
     upstream: '127.0.0.1:9',
     changes: { 'location / {': `${location}\nlocation / {` },
   })
-  await using browser = await testBrowser()
-  await using window = await browser.open(`${nginx.url}/slidegate`, {
+  await using window = await openWindow(`${nginx.url}/slidegate`, {
     token: TOKENS.admin,
     at: '/limiters/api',
   })

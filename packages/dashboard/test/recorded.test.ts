@@ -4,17 +4,15 @@ import { type TestRedis, withRedis } from '../../server/test/support/redis.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { sharesOf } from '../src/key/shares.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, type TestWindow, testBrowser, type WindowOptions } from './support/browser.ts'
+import { openWindow, type TestWindow, type WindowOptions } from './support/browser.ts'
 import { recordWeek } from './support/recorded.ts'
 
 /** A folder for pictures. */
 const PICTURES = process.env.PICTURES
 
-let browser: TestBrowser
 let redis: TestRedis
 let service: TestService
 beforeAll(async () => {
-  browser = await testBrowser()
   redis = await withRedis()
   await recordWeek(redis.url, (minute) => {
     const tide = Math.round(60 + 40 * Math.sin(minute / 200))
@@ -47,11 +45,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
   await redis?.[Symbol.asyncDispose]()
-  await browser?.[Symbol.asyncDispose]()
 })
 
 function open(at: string, options: WindowOptions = {}): Promise<TestWindow> {
-  return browser.open(service.page, { at, ...options })
+  return openWindow(service.page, { at, ...options })
 }
 
 const choose = ({ page }: TestWindow, range: string) => page.getByRole('button', { name: range }).click()

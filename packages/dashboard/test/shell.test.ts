@@ -5,25 +5,22 @@ import { type TestService, testService } from '../../server/test/support/service
 import { startProcess } from '../../server/test/support/service-process.ts'
 import { freePort } from '../../slidegate/test/support/ports.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { openWindow } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
 const REFUSED = /status of 401/
 
-let browser: TestBrowser
 let service: TestService
 beforeAll(async () => {
-  browser = await testBrowser()
   service = await testService({ limiters: LIMITERS, auth: AUTH })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  await browser[Symbol.asyncDispose]()
 })
 
 describe('signing in', () => {
   it('accepts a known token and rejects others', async () => {
-    await using window = await browser.open(service.httpUrl)
+    await using window = await openWindow(service.httpUrl)
     window.expect(REFUSED)
     const { page } = window
     await page.getByLabel('Token').fill('a-token-that-nobody-knows')
@@ -42,14 +39,14 @@ describe('signing in', () => {
   })
 
   it('shows nothing without the role read', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.check })
     await window.page.getByText('program has the check role').waitFor()
     expect(await window.page.getByRole('navigation').count()).toBe(0)
   })
 
   it('works for users who read without a token', async () => {
     await using open = await testService({ limiters: LIMITERS, auth: { ...AUTH, anonymous: 'read' } })
-    await using window = await browser.open(open.httpUrl)
+    await using window = await openWindow(open.httpUrl)
     const { page } = window
     await page.getByText('anonymous (read)').waitFor()
     await page.getByRole('button', { name: 'Sign in' }).click()
@@ -65,7 +62,7 @@ describe('a service without tokens', () => {
 
   it('the admin link signs in, and its token leaves the address', async () => {
     await using open = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(open.page, { at: '/audit' })
+    await using window = await openWindow(open.page, { at: '/audit' })
     const { page } = window
     await page.getByText('admin-link (admin)').waitFor()
     expect(page.url()).toBe(`${open.httpUrl}/#/audit`)
@@ -78,7 +75,7 @@ describe('a service without tokens', () => {
 
   it('a page without a token mentions the admin link', async () => {
     await using open = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(open.httpUrl)
+    await using window = await openWindow(open.httpUrl)
     const { page } = window
     await page.getByText('Open the link that the service printed at startup').waitFor()
     await page.getByText(banner).waitFor()
@@ -90,14 +87,14 @@ describe('a service without tokens', () => {
 
   it('the link of an earlier start is rejected', async () => {
     await using open = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(`${open.httpUrl}/?token=the-token-of-a-former-start`)
+    await using window = await openWindow(`${open.httpUrl}/?token=the-token-of-a-former-start`)
     window.expect(REFUSED)
     await window.page.getByRole('alert').getByText('rejected this token').waitFor()
     expect(await window.page.evaluate('sessionStorage.length')).toBe(0)
   })
 
   it('a service with tokens has no banner', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     await window.page.getByText('reader (read)').waitFor()
     expect(await window.page.getByText('no tokens').count()).toBe(0)
   })
@@ -105,7 +102,7 @@ describe('a service without tokens', () => {
 
 describe('navigation', () => {
   it('sets the title and focuses the heading', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     await page.getByRole('link', { name: 'Audit' }).click()
     await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor()
@@ -118,7 +115,7 @@ describe('navigation', () => {
   })
 
   it('skips to the content by keyboard', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.keyboard.press('Tab')
@@ -127,7 +124,7 @@ describe('navigation', () => {
   })
 
   it('keeps the chosen colors', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
     const light = await background()
@@ -141,7 +138,7 @@ describe('navigation', () => {
   })
 
   it('closes a dialog with Escape and returns the focus', async () => {
-    await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
+    await using window = await openWindow(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
     const { page } = window
     const button = page.getByRole('button', { name: 'Make shadow' })
     await button.press('Enter')
@@ -153,7 +150,7 @@ describe('navigation', () => {
 })
 
 it('a hidden tab sends no requests, and sends them once it is visible', async () => {
-  await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+  await using window = await openWindow(service.httpUrl, { token: TOKENS.read })
   const { page } = window
   const show = (isHidden: boolean) =>
     page.evaluate(
@@ -188,7 +185,7 @@ it('the page shows a lost connection and reconnects', async () => {
   // A port that refuses connections while no server listens.
   const host = `127.0.0.1:${await freePort()}`
   await using first = await startProcess(['--config', file, '--http', host])
-  await using window = await browser.open(first.url)
+  await using window = await openWindow(first.url)
   window.expect(/net::ERR_/)
   const { page } = window
   const state = page.getByRole('status').filter({ hasText: /Live|lost/ })

@@ -16,28 +16,25 @@ import {
 import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'
-import { type TestBrowser, type TestWindow, testBrowser, type WindowOptions } from './support/browser.ts'
+import { openWindow, type TestWindow, type WindowOptions } from './support/browser.ts'
 import { LIMITERS } from './support/limiters.ts'
 import { ask } from './support/load.ts'
 
 const EVIL = '<img/src=x/onerror=window.__hacked=1>'
 
 const folder = temporaryFolder()
-let browser: TestBrowser
 let service: TestService
 beforeAll(async () => {
-  browser = await testBrowser()
   const capture = { file: join(folder.path, 'captured.jsonl') }
   service = await testService({ limiters: LIMITERS, capture })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  await browser[Symbol.asyncDispose]()
   folder.remove()
 })
 
 function simulator(options: WindowOptions = {}): Promise<TestWindow> {
-  return browser.open(service.page, { ...options, at: '/simulator' })
+  return openWindow(service.page, { ...options, at: '/simulator' })
 }
 
 async function load({ page }: TestWindow, file: string): Promise<void> {
@@ -196,7 +193,7 @@ describe('the simulator', () => {
   })
 
   it('accepts a file dropped the moment the page appears', async () => {
-    await using window = await browser.open(service.page)
+    await using window = await openWindow(service.page)
     const { page } = window
     await page.evaluate(dropAtOnce, logOf(generateEntries(100), commonLine))
     await window.go('/simulator')
@@ -292,7 +289,7 @@ it('captured requests are simulated as they were decided', async () => {
 
 it('a service without captures responds with an error', async () => {
   await using other = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(other.page, { at: '/simulator' })
+  await using window = await openWindow(other.page, { at: '/simulator' })
   window.expect(/404/)
   await window.page.getByRole('button', { name: 'Load', exact: true }).click()
   await window.page.getByText('The service responded: no requests are captured').waitFor()

@@ -6,7 +6,7 @@ import type { Config } from '../../../server/src/config/schema.ts'
 import { temporaryFolder } from '../../../server/test/support/cli.ts'
 import { withRedis } from '../../../server/test/support/redis.ts'
 import { startProcess } from '../../../server/test/support/service-process.ts'
-import { testBrowser } from '../support/browser.ts'
+import { openWindow } from '../support/browser.ts'
 import { ask, askOn } from '../support/load.ts'
 
 const SECONDS = Number(process.env.SCREENSHOT_SECONDS)
@@ -112,11 +112,10 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
   await service.post('/v1/admin/unblock', { limiter: 'api', key: 'user:99' })
   await service.post('/v1/admin/reset', { limiter: 'search', key: 'user:12' })
   await service.post('/v1/admin/shadow', { limiter: 'webhooks', shadow: true })
-  await using browser = await testBrowser()
   // Pages stay open, so that their charts fill.
   const windows = await Promise.all(
     LOOKS.map(
-      async ([look, options]) => [look, await browser.open(first.url, { ...options, token: TOKEN })] as const,
+      async ([look, options]) => [look, await openWindow(first.url, { ...options, token: TOKEN })] as const,
     ),
   )
   await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))

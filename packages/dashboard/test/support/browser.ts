@@ -1,17 +1,8 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 const BUILT = fileURLToPath(new URL('../../../server/page/index.html', import.meta.url))
-
-export interface TestBrowser extends AsyncDisposable {
-  /**
-   * Opens a page or an admin link in a window with separate storage.
-   *
-   * `await using` closes it, and throws if the page had errors.
-   */
-  open(url: string, options?: WindowOptions): Promise<TestWindow>
-}
 
 export interface WindowOptions {
   /** The token. Default: none. */
@@ -52,53 +43,62 @@ new PerformanceObserver((list) => {
   window.longTasksMs.push(...list.getEntries().map(({ duration }) => duration))
 }).observe({ type: 'longtask' })`
 
-/** Starts Chromium, headless. `await using` ends it. */
-export async function testBrowser(): Promise<TestBrowser> {
+let browser: Promise<Browser> | undefined
+
+/** Starts Chromium, headless. All tests of a process share it, and it ends with the process. */
+function start(): Promise<Browser> {
   if (!existsSync(BUILT)) {
     throw new Error('the dashboard is not built: run npm run build -w slidegate-dashboard')
   }
-  const browser = await chromium.launch({
+  return chromium.launch({
     executablePath: CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage'],
   })
+}
+
+/**
+ * Opens a page or an admin link in a window with separate storage.
+ *
+ * `await using` closes it, and throws if the page had errors.
+ */
+export async function openWindow(
+  url: string,
+  { token, size = DESKTOP, theme = 'light', at = '/' }: WindowOptions = {},
+): Promise<TestWindow> {
+  browser ??= start()
+  const options: BrowserContextOptions = { viewport: size, colorScheme: theme, reducedMotion: 'reduce' }
+  const context = await (await browser).newContext(options)
+  context.setDefaultTimeout(STEP_MS)
+  if (token !== undefined) {
+    await context.addInitScript(`sessionStorage.setItem('slidegate.token', ${JSON.stringify(token)})`)
+  }
+  const page = await context.newPage()
+  const origins = new Set<string>()
+  const errors: string[] = []
+  page.on('request', (request) => void origins.add(new URL(request.url()).origin))
+  page.on('pageerror', (error) => void errors.push(`${error.stack}`))
+  // Violations of the page's policy are errors, too.
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text())
+  })
+  const [path = '', query] = url.split('?')
+  const base = `${path.replace(/\/$/, '')}/`
+  const go = async (place: string) => void (await page.goto(`${base}#${place}`))
+  await page.goto(`${base}${query === undefined ? '' : `?${query}`}#${at}`)
+  let expected: RegExp | undefined
   return {
-    open: async (url, { token, size = DESKTOP, theme = 'light', at = '/' } = {}) => {
-      const options: BrowserContextOptions = { viewport: size, colorScheme: theme, reducedMotion: 'reduce' }
-      const context = await browser.newContext(options)
-      context.setDefaultTimeout(STEP_MS)
-      if (token !== undefined) {
-        await context.addInitScript(`sessionStorage.setItem('slidegate.token', ${JSON.stringify(token)})`)
-      }
-      const page = await context.newPage()
-      const origins = new Set<string>()
-      const errors: string[] = []
-      page.on('request', (request) => void origins.add(new URL(request.url()).origin))
-      page.on('pageerror', (error) => void errors.push(`${error.stack}`))
-      // Violations of the page's policy are errors, too.
-      page.on('console', (message) => {
-        if (message.type() === 'error') errors.push(message.text())
-      })
-      const [path = '', query] = url.split('?')
-      const base = `${path.replace(/\/$/, '')}/`
-      const go = async (place: string) => void (await page.goto(`${base}#${place}`))
-      await page.goto(`${base}${query === undefined ? '' : `?${query}`}#${at}`)
-      let expected: RegExp | undefined
-      return {
-        page,
-        origins,
-        go,
-        expect: (wanted) => {
-          expected = wanted
-        },
-        watchLongTasks: () => page.evaluate(WATCH),
-        longTaskMs: () => page.evaluate<number>('window.longTasksMs.toSorted((a, b) => b - a)[2] ?? 0'),
-        [Symbol.asyncDispose]: async () => {
-          await context.close()
-          const wrong = errors.filter((error) => expected?.test(error) !== true)
-          if (wrong.length > 0) throw new Error(`the page has errors:\n${wrong.join('\n')}`)
-        },
-      }
+    page,
+    origins,
+    go,
+    expect: (wanted) => {
+      expected = wanted
     },
-    [Symbol.asyncDispose]: () => browser.close(),
+    watchLongTasks: () => page.evaluate(WATCH),
+    longTaskMs: () => page.evaluate<number>('window.longTasksMs.toSorted((a, b) => b - a)[2] ?? 0'),
+    [Symbol.asyncDispose]: async () => {
+      await context.close()
+      const wrong = errors.filter((error) => expected?.test(error) !== true)
+      if (wrong.length > 0) throw new Error(`the page has errors:\n${wrong.join('\n')}`)
+    },
   }
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addressOf } from '../../../../docs/.vitepress/addresses.ts'
 import { GROUPS } from '../../../../docs/.vitepress/sidebar.ts'
 import { violationsIn } from '../../../dashboard/test/support/axe.ts'
-import { type TestBrowser, testBrowser } from '../../../dashboard/test/support/browser.ts'
+import { openWindow } from '../../../dashboard/test/support/browser.ts'
 import { pages, ROOT } from './markdown.ts'
 import { type BuiltSite, buildSite } from './site.ts'
 
@@ -13,14 +13,11 @@ import { type BuiltSite, buildSite } from './site.ts'
 
 let site: BuiltSite
 let html: Map<string, string>
-let browser: TestBrowser
 beforeAll(async () => {
   site = await buildSite()
   html = await site.files('.html')
-  browser = await testBrowser()
 }, 900_000)
 afterAll(async () => {
-  await browser[Symbol.asyncDispose]()
   await site[Symbol.asyncDispose]()
 })
 
@@ -104,7 +101,7 @@ describe('the site', () => {
     ['token bucket', /\/limits\/token-bucket/],
     ['nginx', /\/gateways/],
   ])('a search for "%s" lists the guide first', async (words, address) => {
-    await using window = await browser.open(site.url)
+    await using window = await openWindow(site.url)
     const { page } = window
     const input = page.locator('#localsearch-input')
     // The page ignores the shortcut until its scripts have run.
@@ -123,7 +120,7 @@ describe('the site', () => {
   })
 
   it('links from a page to a source, and to the reference', async () => {
-    await using window = await browser.open(site.url)
+    await using window = await openWindow(site.url)
     const { page } = window
     await page.goto(`${site.url}/limits/fixed-window`)
     await page.locator('main a[href$=".test.ts/"]').first().click()
@@ -139,7 +136,7 @@ describe('the site', () => {
   })
 
   it.each(Object.entries(SAMPLES))('meets accessibility rules: %s', async (_, address) => {
-    await using window = await browser.open(site.url)
+    await using window = await openWindow(site.url)
     const { page } = window
     await page.goto(`${site.url}${address}`)
     for (const colorScheme of ['light', 'dark'] as const) {
