@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * - `unit` needs only Node.
@@ -44,8 +45,21 @@ function projectOf(file: string): (typeof PROJECTS)[number] {
   return tier === 'system' && text.includes('vi.mock(') ? 'system-mocks' : tier
 }
 
+/** Short files that take long. Vitest would start them last, because it starts large files first. */
+const SLOW = /\/(snippets|site|installed)\.test\.ts$/
+
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const isSlow = ({ moduleId, project }: TestSpecification) =>
+      project.name === 'system' && SLOW.test(moduleId)
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: SlowFirst },
     // Tests compare output, so programs must not color it.
     env: { FORCE_COLOR: '0' },
     pool: 'forks',

@@ -6,6 +6,8 @@ import { linkTargets, pages, ROOT } from './markdown.ts'
 
 /** A longer file is cut. */
 const MAX_CHARACTERS = 64 * 1024
+/** A longer file has no colors. Coloring long files would take a third of the build. */
+const MAX_COLORED = 8 * 1024
 
 const PICTURES = ['svg', 'png']
 /** Languages whose name differs from the file extension. */
@@ -31,7 +33,8 @@ export function sourcePage(path: string, all: ReadonlySet<string>): string {
   const cut = text.slice(0, MAX_CHARACTERS)
   const fence = '`'.repeat(Math.max(3, ...Array.from(cut.matchAll(/`+/g), ([ticks]) => ticks.length + 1)))
   const rest = text.length > cut.length ? `\n\nThe first ${cut.length} of ${text.length} characters.` : ''
-  const language = LANGUAGES[extension] ?? (extension in bundledLanguages ? extension : 'txt')
+  const isColored = text.length <= MAX_COLORED && (extension in LANGUAGES || extension in bundledLanguages)
+  const language = isColored ? (LANGUAGES[extension] ?? extension) : 'txt'
   return `${title}${fence}${language}\n${cut.replace(/\n?$/, '\n')}${fence}${rest}`
 }
 

@@ -62,13 +62,16 @@ export const MALFORMED = Symbol('malformed')
 
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url))
 
-/** Loads the official protocol definitions. */
+let definitions: PackageDefinition | undefined
+
+/** Loads the official protocol definitions, once. */
 export function loadDefinitions(): PackageDefinition {
-  return loadSync('envoy/service/ratelimit/v3/rls.proto', {
+  definitions ??= loadSync('envoy/service/ratelimit/v3/rls.proto', {
     includeDirs: [FOLDER],
     keepCase: true,
     longs: Number,
   })
+  return definitions
 }
 
 /** The service. Malformed bytes are passed to the handler as {@link MALFORMED}, so that it returns the right status. */

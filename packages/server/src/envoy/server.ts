@@ -88,8 +88,9 @@ export class EnvoyServer {
       }),
     })
     this.#health.addToServer(this.#server)
-    // Two gRPC packages have different types for the same definitions.
-    new ReflectionService(definitions as never).addToServer(this.#server)
+    // One definition is enough: each has the files of all, and they are decoded for each. The types differ between gRPC packages.
+    const one = definitions['envoy.service.ratelimit.v3.RateLimitRequest']
+    new ReflectionService({ one } as never).addToServer(this.#server)
     this.#timer = setInterval(() => void this.#checkReadiness(), HEALTH_MS).unref()
   }
 

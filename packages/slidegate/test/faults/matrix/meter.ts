@@ -56,7 +56,6 @@ const collect = runInNewContext('gc') as () => void
 /** Returns bytes in use after garbage collection. */
 export function bytesInUse(): number {
   collect()
-  collect()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }

@@ -17,7 +17,7 @@ export const TIMEOUT_MS = 50
 const WINDOW_MS = 1000
 
 /** A limit that every key keeps reaching. */
-const TIGHT: Limit = slidingWindow({ limit: 40, window: WINDOW_MS })
+const TIGHT: Limit = slidingWindow({ limit: 20, window: WINDOW_MS })
 
 /** A limit that is never reached. No charge expires during a test, so all charges can be counted afterwards. */
 const WIDE: Limit = slidingWindow({ limit: 1_000_000, window: '1h' })

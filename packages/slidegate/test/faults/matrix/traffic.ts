@@ -29,7 +29,7 @@ export class Traffic {
           this.#calls.add(key, startMs, endMs, error.reason, false, 0)
         else this.strange.push(error)
       }
-      await delay(5 + 10 * Math.random())
+      await delay(10 + 20 * Math.random())
     }
   }
 
