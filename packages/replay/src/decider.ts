@@ -1,7 +1,7 @@
 // Limiters that use the log's times as their clock. Their state is in memory, or in the Redis server from --store.
 
 import { randomBytes } from 'node:crypto'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { createLimiter, type Decision, type Limit, type LimitDecision, memoryStore } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { messageOf, UsageError } from './errors.ts'
@@ -91,6 +91,8 @@ export function parseRedisUrl(text: string): URL {
 
 /** Connects once, without retries. A failed or lost connection ends the run. */
 export async function connectRedis(url: URL): Promise<RedisConnection> {
+  // Loaded only here, because most replays don't use Redis.
+  const { Redis } = await import('ioredis')
   const redis = new Redis(url.href, {
     lazyConnect: true,
     connectTimeout: ANSWER_TIMEOUT_MS,

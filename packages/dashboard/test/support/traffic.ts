@@ -41,29 +41,37 @@ export function observe(
   since = 0,
 ): Observed {
   const byDimension = ('limit' in limits ? { '': limits } : limits) as Readonly<Record<string, Limit>>
-  const logs = new Map<string, number[]>()
+  /** The times of admitted requests. Those before `first` no longer count. */
+  const logs = new Map<string, { readonly times: number[]; first: number }>()
+  const logOf = (name: string) => {
+    let log = logs.get(name)
+    if (log === undefined) {
+      log = { times: [], first: 0 }
+      logs.set(name, log)
+    }
+    return log
+  }
   const usage = new SlidingKeys(since * 1000)
   const column = () => new Array<number>(seconds - since).fill(0)
   const [allowed, denied, shadowDenied] = [column(), column(), column()]
   for (const { atMs, key } of arrivals.toSorted((a, b) => a.atMs - b.atMs)) {
-    const parts = Object.entries(typeof key === 'string' ? { '': key } : key)
-    const full = parts.filter(([dimension, each]) => {
-      const { limit, windowMs } = byDimension[dimension]!
-      const log = logs.get(`${dimension}=${each}`) ?? []
-      while (log.length > 0 && log[0]! <= atMs - windowMs) log.shift()
-      logs.set(`${dimension}=${each}`, log)
-      return log.length >= limit
+    const parts = Object.entries(typeof key === 'string' ? { '': key } : key).map(([dimension, each]) => {
+      const { limit, windowMs, shadow } = byDimension[dimension]!
+      const log = logOf(`${dimension}=${each}`)
+      while (log.times[log.first]! <= atMs - windowMs) log.first++
+      const isFull = log.times.length - log.first >= limit
+      return { dimension, each, log, isFull, denies: isFull && !shadow }
     })
-    const blamed = new Set(full.map(([dimension]) => dimension).filter((each) => !byDimension[each]!.shadow))
-    if (blamed.size === 0) for (const [dimension, each] of parts) logs.get(`${dimension}=${each}`)!.push(atMs)
+    const isAllowed = !parts.some(({ denies }) => denies)
+    if (isAllowed) for (const { log } of parts) log.times.push(atMs)
     const second = Math.floor(atMs / 1000) - since
     if (second < 0) continue
-    if (full.length > blamed.size) shadowDenied[second]!++
-    const column = blamed.size > 0 ? denied : allowed
+    if (parts.some(({ isFull, denies }) => isFull && !denies)) shadowDenied[second]!++
+    const column = isAllowed ? allowed : denied
     column[second]!++
     usage.count(atMs)
-    const decision = { allowed: blamed.size === 0, cost: 1 } as Decision
-    for (const [dimension, each] of parts) usage.add(each, dimension, decision, blamed.has(dimension))
+    const decision = { allowed: isAllowed, cost: 1 } as Decision
+    for (const { dimension, each, denies } of parts) usage.add(each, dimension, decision, denies)
   }
   const list = (by: 'requests' | 'denials') => mergeTop([usage.counts(by, seconds * 1000)], LISTED)
   return {

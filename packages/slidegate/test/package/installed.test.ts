@@ -76,6 +76,8 @@ export function told(store: Store, tell: (op: Op, outcome: Outcome) => void): St
 }
 `
 
+const TESTED = [NODES[0], NODES.at(-1)!]
+
 const PAGES = ['README.md', 'packages/slidegate/README.md']
 const programs = PAGES.map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
   .flatMap(programsOf)
@@ -96,7 +98,7 @@ let whole: string
 
 beforeAll(async () => {
   const folder = await emptyFolder()
-  const packed = [pack('slidegate', folder), pack('server', folder), installNodes()] as const
+  const packed = [pack('slidegate', folder), pack('server', folder), installNodes(TESTED)] as const
   const [library, service, programOf] = await Promise.all(packed)
   nodeOf = programOf
   const dependencies = { slidegate: `file:${library.tarball}` }
@@ -207,7 +209,7 @@ it('slidegate/redis can be bundled if no Redis client is installed', async () =>
   expect((await run(process.execPath, [file], { cwd: bare })).stdout).toBe('function\n')
 })
 
-describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
+describe.each(TESTED)('on Node %s', (version) => {
   it('the installed version is correct', async () => {
     const { stdout } = await run(nodeOf(version), ['--version'])
     expect(stdout.trim()).toBe(`v${version}`)

@@ -5,12 +5,14 @@ import { installPrograms } from './npm.ts'
 export const NODES = ['20.19.0', '22.23.3', '24.21.0'] as const
 export type NodeVersion = (typeof NODES)[number]
 
-/** Installs the Node versions with npm if they are missing. Returns a function for the path of each program. */
-export async function installNodes(): Promise<(version: NodeVersion) => string> {
+/** Installs Node versions with npm if they are missing. Returns a function for the path of each program. */
+export async function installNodes(
+  versions: readonly NodeVersion[],
+): Promise<(version: NodeVersion) => string> {
   // The package `node` would install the same.
   const name = `node-${process.platform}-${process.arch}`
   const dependencies = Object.fromEntries(
-    NODES.map((version) => [`node-${version}`, `npm:${name}@${version}`]),
+    versions.map((version) => [`node-${version}`, `npm:${name}@${version}`]),
   )
   const modules = await installPrograms('slidegate-nodes', dependencies)
   return (version) => join(modules, `node-${version}`, 'bin/node')
