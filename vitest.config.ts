@@ -63,8 +63,8 @@ export default defineConfig({
     // Tests compare output, so programs must not color it.
     env: { FORCE_COLOR: '0' },
     pool: 'forks',
-    // One more than the cores of a small machine, because tests wait a third of the time.
-    maxWorkers: 3,
+    // Twice the cores of a small machine, because tests wait half of the time.
+    maxWorkers: 4,
     // Catches only tests that hang. A busy machine can be many times slower.
     testTimeout: 300_000,
     hookTimeout: 300_000,
