@@ -96,20 +96,19 @@ export interface Reply {
   page(): OverridesOutcome
 }
 
-/** A log with the results of its `check`. */
-export interface CheckedLog {
-  log: Log
+/** A log with the results of its `check`. The objects are reused by later ops. */
+export class CheckedLog {
+  log!: Log
   /** The number of limits in the parts before the log's own part. */
-  first: number
+  first = 0
   /** The units in each limit's window before the op. */
-  readonly used: number[]
-  cost: number
-  charged: number
+  readonly used: number[] = []
+  cost = 0
+  charged = 0
 }
 
-/** A log in memory. The objects are reused by later ops. */
-export class LoadedLog implements CheckedLog {
-  log!: Log
+/** A log in memory. */
+export class LoadedLog extends CheckedLog {
   /** The slot of the log's key in the table, or 0. */
   slot = 0
   /** Where the log is stored. */
@@ -118,10 +117,6 @@ export class LoadedLog implements CheckedLog {
   number = 0
   /** Index, within the op, of the part that the log belongs to. */
   part = 0
-  first = 0
-  readonly used: number[] = []
-  cost = 0
-  charged = 0
 }
 
 /** The logs of all parts in order. */

@@ -6,10 +6,10 @@
 // always returns both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
-import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import type { LimitSet } from '../../limits/limit-set.ts'
 import { answerOf, freesIn, roomIn, takesOnce, withDebits } from '../../ops/driver.ts'
 import { countFrom, setReset, setUsed, setWait } from '../../ops/numbers.ts'
-import type { CheckedLog } from '../../ops/op.ts'
+import { CheckedLog } from '../../ops/op.ts'
 import type { ExplainOp } from '../../ops/peek.ts'
 import {
   banOf,
@@ -35,11 +35,11 @@ const NEVER = -1
 /** Marks an outcome with extra numbers. Its first integer is this constant minus the number of admitted requests. */
 const EXTRAS = -10
 
-interface ReadLog extends CheckedLog {
+class ReadLog extends CheckedLog {
   /** The state before the op, if this process computes the log's times. */
   state: unknown
   /** Whether the script returns the log's times. */
-  isTimed: boolean
+  isTimed = false
 }
 
 export function decisionOf(
@@ -88,7 +88,7 @@ function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next
     for (let place = 0; place < set.logs.length; place++) {
       const log = set.logs[place]!
       if (log.role !== 'count') continue
-      pool[count] ??= newLog(log)
+      pool[count] ??= new ReadLog()
       const read = pool[count++]!
       read.log = log
       read.first = first
@@ -97,10 +97,6 @@ function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next
     first += set.limits.length
   }
   return count === pool.length ? pool : pool.slice(0, count)
-}
-
-function newLog(log: Log): ReadLog {
-  return { log, first: 0, used: [], cost: 0, charged: 0, state: undefined, isTimed: false }
 }
 
 function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: Next): void {
