@@ -131,7 +131,6 @@ export type OnFull = 'throw' | 'deny' | 'allow'
 
 /** The memory store, as an operation sees it. */
 export interface Memory {
-  readonly clockMs: number
   /** The op's logs. Empty if the op's keys aren't logs. */
   readonly loaded: Loaded
   /** See `settleInstant`. */
