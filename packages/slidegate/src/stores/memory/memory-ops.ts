@@ -105,7 +105,8 @@ export class MemoryOps implements Memory {
   load(parts: readonly Part[]): Loaded {
     let count = 0
     for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
-    const loaded = this.#blankLogs(count)
+    this.#blank[count] ??= Array.from({ length: count }, () => new LoadedLog())
+    const loaded = this.#blank[count]!
     const inForce = partsInForce(parts, this.overrides)
     let index = 0
     let first = 0
@@ -130,11 +131,6 @@ export class MemoryOps implements Memory {
       first += set.limits.length
     }
     return loaded
-  }
-
-  #blankLogs(count: number): LoadedLog[] {
-    this.#blank[count] ??= Array.from({ length: count }, () => new LoadedLog())
-    return this.#blank[count]
   }
 
   makeRoom(): boolean {
