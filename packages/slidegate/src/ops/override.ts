@@ -34,10 +34,9 @@ export const override: OpKind<OverrideOp, OverrideOutcome> = {
   answer: (reply) => ({ existed: reply.flag('existed', 'some') }),
 }
 
+/** Has a single part, whose key doesn't matter. */
 export interface OverridesOp extends AnyOp {
   readonly type: 'overrides'
-  /** A single part. Its key doesn't matter. */
-  readonly parts: AnyOp['parts']
   /** The number of the bucket to list, from 0. See `OverridesOutcome.buckets`. */
   readonly bucket: number
   /** Where the previous page ended: that page's `next`. `''` for the first page. */
