@@ -170,11 +170,11 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
 }
 
 /** Adds the debits if the units charged to a log may differ from the cost. */
-export function withDebits<Outcome extends ConsumeOutcome>(
+export function withDebits(
   logs: readonly CheckedLog[],
   op: RequestOp,
-  outcome: Outcome,
-): Outcome {
+  outcome: ConsumeOutcome,
+): ConsumeOutcome {
   if (op.mayRepeat !== true || !logs.some(({ log }) => takesOnce(log, op))) return outcome
   const costs: number[] = []
   for (const { log, first, cost } of logs) for (const i of log.serves) costs[first + i] = cost
