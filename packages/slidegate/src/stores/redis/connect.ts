@@ -64,7 +64,10 @@ export class OwnConnection implements Connection {
       },
       onError: (error) => this.#failed(error),
     }
-    this.#loading = load().then(found)
+    this.#loading = load().then((make) => {
+      if (make !== undefined) return make
+      throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
+    })
     this.#loading.catch((error) => {
       this.#failure = error
       this.#warn()
@@ -218,11 +221,6 @@ export class OwnConnection implements Connection {
     }
     return this.#inUse
   }
-}
-
-function found(make: MakeClient | undefined): MakeClient {
-  if (make !== undefined) return make
-  throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
 /** Half of the delay is random. Otherwise, all processes would reconnect at the same time. */
