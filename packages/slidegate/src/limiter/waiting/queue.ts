@@ -142,7 +142,8 @@ export class Queue {
         this.#answered(run, answer, sentAtMs, before)
       }
     } catch (error) {
-      this.#failed(run, error)
+      for (const waiter of run) if (isWaiting(waiter)) this.#fail(waiter, error)
+      this.#rejectUntil(performance.now())
     }
     this.#isAsking = false
     this.turn()
@@ -204,11 +205,6 @@ export class Queue {
     } else if (!this.#isWoken) {
       this.#denial = denialOf(answer, sentAtMs, waitMs, this.#contention)
     }
-  }
-
-  #failed(run: readonly Waiter[], error: unknown): void {
-    for (const waiter of run) if (isWaiting(waiter)) this.#fail(waiter, error)
-    this.#rejectUntil(performance.now())
   }
 
   #rejectUntil(atMs: number): boolean {
