@@ -96,11 +96,9 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
 }
 
 /** Options for a request. */
-export interface ConsumeOptions extends RequestNames {
+export interface ConsumeOptions extends RequestNames, KeyOptions {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
-  /** Passed to the `limits` function, if `limits` is one. */
-  readonly request?: unknown
 }
 
 /** Options for `explain`. `cost` is the cost of the request to explain. */

@@ -2,13 +2,12 @@
 
 import type { Decision } from '../../decision.ts'
 import { checkInteger, checkThat, isObject } from '../../errors.ts'
+import type { ConsumeOptions } from '../../limiter.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
 /** Options for `wait` and `schedule`. */
-export interface WaitOptions {
-  /** Units that the request costs, a positive integer. Default: 1. */
-  readonly cost?: number
+export interface WaitOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /**
    * Maximum wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
    *
@@ -20,8 +19,6 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
   /** An integer. Waiters in this process are admitted by priority, highest first, then by arrival. Default: 0. */
   readonly priority?: number
-  /** Passed to the `limits` option if that is a function. */
-  readonly request?: unknown
 }
 
 export interface WaitRequest {
