@@ -4,7 +4,7 @@ import { isCounted } from '../../decision.ts'
 import { SlidegateError } from '../../errors.ts'
 import type { ConsumeOp } from '../../ops/consume.ts'
 import { setReset, setWait, usedOf } from '../../ops/numbers.ts'
-import { type ConsumeOutcome, type Part, partsInForce } from '../../ops/request.ts'
+import { type Part, partsInForce } from '../../ops/request.ts'
 import type { Op } from '../../ops/table.ts'
 import { applyEach } from '../../stores/call.ts'
 import { limitsOf, roomsOf } from '../../stores/outcome.ts'
@@ -74,12 +74,10 @@ function consumeAcross(
     // A call that is already settled needs no answer.
     const isLost = errors.length > 0 || call.isSettled
     const kept = isLost ? 0 : Math.min(...answers.map(admittedBy))
-    const returned = answers.filter(
-      (answer) => admittedBy(answer) > kept && isCounted((answer.outcome as ConsumeOutcome).source),
-    )
+    const returned = answers.filter((answer) => admittedBy(answer) > kept && isCounted(answer.outcome.source))
     for (const answer of returned) {
       const { share, together, position } = answer
-      late.add(share.op, together as ConsumeOutcome, position + kept, position + admittedBy(answer))
+      late.add(share.op, together, position + kept, position + admittedBy(answer))
     }
     if (errors.length > 0) call.reject(errors[0])
     else if (!isLost) {
@@ -90,13 +88,13 @@ function consumeAcross(
 }
 
 function admittedBy({ share, outcome }: Answer<ConsumeOp>): number {
-  return Math.min((outcome as ConsumeOutcome).admitted, share.op.count)
+  return Math.min(outcome.admitted, share.op.count)
 }
 
 /** The answer as if the shard had charged only `kept` requests. */
 function asReturned(answer: Answer<ConsumeOp>, kept: number): Answer<ConsumeOp> {
-  const { parts: asked, cost } = answer.share.op
-  const outcome = answer.outcome as ConsumeOutcome
+  const { share, outcome } = answer
+  const { parts: asked, cost } = share.op
   const limits = outcome.limits.slice()
   const parts = partsInForce(asked, outcome.overrides)
   const rooms = roomsOf(parts, cost, limits)

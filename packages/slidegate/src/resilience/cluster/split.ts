@@ -3,11 +3,11 @@
 import { isDecided, type Source } from '../../decision.ts'
 import type { Entry } from '../../limits/limit.ts'
 import type { InForce } from '../../limits/override.ts'
+import type { ConsumeOp, ExplainOp, PeekOp } from '../../ops/all.ts'
 import { PER_LIMIT } from '../../ops/numbers.ts'
-import type { ExplainOp } from '../../ops/peek.ts'
 import type { Ban, ConsumeOutcome, Debit, OverridesOutcome, Part, RequestOp } from '../../ops/request.ts'
 import { kindOf, OPS, type Op, type Outcome } from '../../ops/table.ts'
-import { send } from '../../stores/call.ts'
+import { type OutcomeOf, send } from '../../stores/call.ts'
 import { outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 
@@ -59,10 +59,12 @@ function shareOf<Asked extends Op>(op: Asked, places: readonly number[]): Asked 
 export interface Answer<Asked extends Op = Op> {
   readonly share: Share<Asked>
   /** The store's outcome for all requests that were decided together. This request is at `position`. */
-  readonly together: Outcome
+  readonly together: OutcomeOf<Asked>
   readonly position: number
-  readonly outcome: Outcome
+  readonly outcome: OutcomeOf<Asked>
 }
+
+type RequestAnswer = Answer<ConsumeOp | PeekOp | ExplainOp>
 
 /** Sends all shares in parallel. When all are settled, calls back with the answers and the failed shares' errors. */
 export function askAll<Asked extends Op>(
@@ -87,10 +89,12 @@ export function askAll<Asked extends Op>(
       get isSettled() {
         return isSettled || call.isSettled
       },
-      resolve([together], position) {
-        settle(() =>
-          answers.push({ share, together, position, outcome: outcomeAt(share.op, together, position) }),
-        )
+      resolve(outcomes, position) {
+        settle(() => {
+          const together = outcomes[0] as OutcomeOf<Asked>
+          const outcome = outcomeAt(share.op, together, position) as OutcomeOf<Asked>
+          answers.push({ share, together, position, outcome })
+        })
       },
       reject(error) {
         settle(() => errors.push(error))
@@ -121,13 +125,8 @@ function logsIn({ set }: Part): number {
   return set.logs.length
 }
 
-interface Shared<Of = Outcome> {
-  readonly share: Pick<Share, 'places'>
-  readonly outcome: Of
-}
-
 /** Merges the answers to an op's shares into its outcome. Limits in parts without an answer appear unused. */
-export function merged(op: Op, answers: readonly Shared[]): Outcome {
+export function merged(op: Op, answers: readonly Answer[]): Outcome {
   /** Joins all rows in the order of the parts. Parts without a row get a filler. */
   function joined<Cell>(name: string, sizeOf: (part: Part) => number, filler: Cell): Cell[] {
     const rows = answers.flatMap(({ share, outcome }) => {
@@ -139,7 +138,7 @@ export function merged(op: Op, answers: readonly Shared[]): Outcome {
     )
   }
   const decision = (): ConsumeOutcome => ({
-    ...mergedDecision(op as RequestOp, answers as readonly Shared<ConsumeOutcome>[]),
+    ...mergedDecision(op as RequestOp, answers as readonly RequestAnswer[]),
     limits: joined('limits', (part) => PER_LIMIT * limitsIn(part), 0),
     ...(answers.some(({ outcome }) => fieldOf(outcome, 'overrides') !== undefined) && {
       overrides: joined<InForce | undefined>('overrides', () => 1, undefined),
@@ -160,7 +159,7 @@ export function merged(op: Op, answers: readonly Shared[]): Outcome {
   })
 }
 
-function mergedDecision(op: RequestOp, answers: readonly Shared<ConsumeOutcome>[]) {
+function mergedDecision(op: RequestOp, answers: readonly RequestAnswer[]) {
   const outcomes = answers.map(({ outcome }) => outcome)
   const admitted = Math.min(op.count, ...outcomes.map((outcome) => outcome.admitted))
   const denials = outcomes.filter((outcome) => outcome.admitted <= 0)
@@ -195,7 +194,7 @@ function joinedBan(bans: readonly Ban[]): Ban {
   }
 }
 
-function debitsIn(parts: readonly Part[], answers: readonly Shared<ConsumeOutcome>[]): Debit[] {
+function debitsIn(parts: readonly Part[], answers: readonly RequestAnswer[]): Debit[] {
   const debits = new Array<Debit>(parts.length)
   for (const { share, outcome } of answers) {
     const { source, atMs } = outcome
