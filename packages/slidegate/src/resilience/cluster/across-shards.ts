@@ -46,21 +46,19 @@ export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
     if (!ops.some(isSplit)) store.apply(ops, call)
     else if (ops.length > 1) applyEach(ops, call, (op, each) => apply([op], each))
     else if ('cost' in op && op.mayRepeat === true && op.requestId !== undefined) {
-      call.reject(notAcross(op.parts, op.requestId))
+      const what = `a request for ${op.parts.length} keys in different parts of the store`
+      const message = `${what} cannot be repeated by id; omit requestId`
+      call.reject(new SlidegateError('invalid_request_id', message, op.requestId))
     } else if (op.type === 'consume') {
       consumeAcross(op, sharesOf(op, shardOfPart), call, late)
     } else {
-      askAcross(op, sharesOf(op, shardOfPart), call, store)
+      askAll(store, sharesOf(op, shardOfPart), call, (answers, errors) => {
+        if (errors.length > 0) call.reject(errors[0])
+        else call.resolve([merged(op, answers)], 0)
+      })
     }
   }
   return { apply, close: () => store.close() }
-}
-
-function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): void {
-  askAll(store, shares, call, (answers, errors) => {
-    if (errors.length > 0) call.reject(errors[0])
-    else call.resolve([merged(op, answers)], 0)
-  })
 }
 
 /** Decides on a request: either all shards admit it, or none keeps a charge. */
@@ -105,12 +103,4 @@ function asReturned(answer: Answer<ConsumeOp>, kept: number): Answer<ConsumeOp> 
     if (used === 0 && kept === 0) setReset(limits, i, 0)
   })
   return { ...answer, outcome: { ...outcome, limits } }
-}
-
-function notAcross(parts: readonly Part[], requestId: string): SlidegateError {
-  return new SlidegateError(
-    'invalid_request_id',
-    `a request for ${parts.length} keys in different parts of the store cannot be repeated by id; omit requestId`,
-    requestId,
-  )
 }
