@@ -41,7 +41,8 @@ export interface Reservation {
   cancel(): Promise<Settlement>
 }
 
-interface Claim {
+/** The content of a token. */
+export interface Claim {
   readonly key: AnyKey
   readonly units: number
   /** The reservation's unique name in the store, which ends with the units. `''` if it was decided without the store. */
@@ -75,7 +76,7 @@ function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim
   return toBase64url(JSON.stringify(words))
 }
 
-function parseToken(limiter: string, token: unknown): Claim {
+export function parseToken(limiter: string, token: unknown): Claim {
   const words = wordsOf(token)
   const [version, of, key, units, name, charged, instants] = words
   const isToken =
@@ -156,12 +157,7 @@ export class Reservations {
     return { decision, allowed, token, settle, cancel: () => settle(0) }
   }
 
-  keyOf(token: string): AnyKey {
-    return parseToken(this.#limiter, token).key
-  }
-
-  async settle(parts: readonly Part[], token: string, actual: number): Promise<Settlement> {
-    const claim = parseToken(this.#limiter, token)
+  async settle(parts: readonly Part[], claim: Claim, actual: number): Promise<Settlement> {
     return this.#settle(settleOp(this.partsWith(parts), claim, actual), claim)
   }
 

@@ -33,7 +33,7 @@ import {
   REQUEST_NAMES,
   refuseValues,
 } from './request.ts'
-import { type Reservation, Reservations, type Settlement } from './reservation.ts'
+import { parseToken, type Reservation, Reservations, type Settlement } from './reservation.ts'
 import type { Requester } from './waiting/queue.ts'
 import { WaitingRoom, type WaitingState } from './waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
@@ -244,9 +244,10 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
-    const parts = this.#requests.partsOf(this.#reservations.keyOf(token), options)
+    const claim = parseToken(this.name, token)
+    const parts = this.#requests.partsOf(claim.key, options)
     refuseValues(parts, 'settle')
-    return this.#reservations.settle(parts, token, actual)
+    return this.#reservations.settle(parts, claim, actual)
   }
 
   cancel(token: string, options?: KeyOptions): Promise<Settlement> {
