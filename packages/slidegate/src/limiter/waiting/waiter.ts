@@ -2,12 +2,14 @@
 
 import type { Decision } from '../../decision.ts'
 import { checkInteger, checkThat, isObject } from '../../errors.ts'
-import type { ConsumeOptions } from '../../limiter.ts'
+import type { KeyOptions } from '../../key.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
 /** Options for `wait` and `schedule`. */
-export interface WaitOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
+export interface WaitOptions extends KeyOptions {
+  /** Units that the request costs, a positive integer. Default: 1. */
+  readonly cost?: number
   /**
    * Maximum wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
    *
