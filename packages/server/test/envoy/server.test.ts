@@ -156,8 +156,11 @@ it('reflection lists the services', async () => {
   expect((list as { service: { name: string }[] }).service.map(({ name }) => name)).toContain(
     'envoy.service.ratelimit.v3.RateLimitService',
   )
-  const { file_descriptor_response: files } = await ask({
-    file_containing_symbol: 'envoy.service.ratelimit.v3.RateLimitRequest',
-  })
-  expect((files as { file_descriptor_proto: Buffer[] }).file_descriptor_proto.length).toBeGreaterThan(0)
+  for (const symbol of [
+    'envoy.service.ratelimit.v3.RateLimitRequest',
+    'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor',
+  ]) {
+    const { file_descriptor_response: files } = await ask({ file_containing_symbol: symbol })
+    expect((files as { file_descriptor_proto: Buffer[] }).file_descriptor_proto.length).toBeGreaterThan(0)
+  }
 })

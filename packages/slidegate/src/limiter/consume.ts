@@ -60,7 +60,8 @@ export class Requests {
       const message = 'consumeSync needs a store in this process, such as memoryStore; use consume instead'
       throw new SlidegateError('sync_unsupported', message, key)
     }
-    const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
+    // Copied, because a refund may read it after the store has reused it.
+    const outcome = { ...this.#store.applySync([op])[0] } as ConsumeOutcome
     const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
     this.announce(key, decision)
     return decision

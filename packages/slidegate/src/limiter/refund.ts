@@ -1,5 +1,5 @@
 // Remembers the charge behind a decision, and refunds it.
-import { type Decision, isCounted, type Source } from '../decision.ts'
+import { type Decision, isCounted, type LimitDecision, type Source } from '../decision.ts'
 import { isObject, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
@@ -69,7 +69,7 @@ class Returned {
 class Charged extends Returned {
   #charge: Charge | UnreadCharge
 
-  constructor(decision: Decision, charge: UnreadCharge) {
+  constructor(decision: Decision, charge: Charge | UnreadCharge) {
     super(decision)
     this.#charge = charge
   }
@@ -78,13 +78,14 @@ class Charged extends Returned {
     if (!(#charge in decision)) return undefined
     const charge = decision.#charge
     if ('left' in charge) return charge
-    const made = read(charge, (decision as Decision & Charged).limits)
+    const made = read(charge)
     decision.#charge = made
     return made
   }
 }
 
-function read(charge: UnreadCharge, limits: Decision['limits']): Charge {
+/** @param limits the decision's limits, if a shadow limit had no room */
+function read(charge: UnreadCharge, limits?: Decision['limits']): Charge {
   if ('op' in charge) return chargeBy(charge, limits)
   const { of, key, cost, atMs } = charge
   const parts = [{ key: of.encoding.key(key), set: of.set }]
@@ -92,7 +93,13 @@ function read(charge: UnreadCharge, limits: Decision['limits']): Charge {
 }
 
 export function remember(decision: Decision, charge: UnreadCharge): void {
-  new Charged(decision, charge)
+  // Shadow limits without room weren't charged. They are read at once, because the caller may change the decision.
+  const { limits } = decision
+  new Charged(decision, limits.every(hadRoom) ? charge : read(charge, limits))
+}
+
+function hadRoom({ allowed }: LimitDecision): boolean {
+  return allowed
 }
 
 /** Returns the charge behind a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
@@ -100,7 +107,7 @@ export function chargeOf(decision: unknown): Charge | undefined {
   return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
 
-function chargeBy({ limiter, op, outcome }: SharedCharge, limits: Decision['limits']): Charge {
+function chargeBy({ limiter, op, outcome }: SharedCharge, limits?: Decision['limits']): Charge {
   const { parts, requestId, mayRepeat } = op
   const { debits, source, atMs, repeats: cost = op.cost } = outcome
   const wasCounted = debits === undefined ? isCounted(source) : debits.some((each) => isCounted(each.source))
@@ -113,7 +120,7 @@ function chargeBy({ limiter, op, outcome }: SharedCharge, limits: Decision['limi
 function logsCharged(
   parts: readonly Part[],
   { repeats, debits, overrides }: SharedCharge['outcome'],
-  limits: Decision['limits'],
+  limits?: Decision['limits'],
 ): readonly boolean[] {
   let first = 0
   return partsInForce(parts, overrides).flatMap(({ set }, part) => {
@@ -123,7 +130,7 @@ function logsCharged(
     return set.logs.map(({ role, shadow, serves }) => {
       if (role !== 'count') return false
       if (repeats !== undefined) return !shadow
-      const hasRoom = serves.every((limit) => limits[before + limit]!.allowed)
+      const hasRoom = limits === undefined || serves.every((limit) => limits[before + limit]!.allowed)
       return isCounted(source) && hasRoom && costs?.[serves[0]!] !== 0
     })
   })

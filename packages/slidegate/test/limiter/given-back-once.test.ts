@@ -1,6 +1,6 @@
 // tier: integration
 import { expect, it } from 'vitest'
-import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
+import { createLimiter, fixedWindow, memoryStore, type Store, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -48,6 +48,40 @@ each("%s: settling doesn't return units restamped after the clock was set back",
   expect(await reservation.cancel()).toEqual({ returned: 0, added: 0 })
   expect((await limiter.peek('k')).remaining).toBe(0)
   limiter.close()
+})
+
+each("%s: the caller's changes to a decision don't change its refund", async (_, storeOf) => {
+  const limiter = createLimiter({
+    limits: [
+      slidingWindow({ limit: 5, window: '1m' }),
+      slidingWindow({ limit: 1, window: '1h', shadow: true }),
+    ],
+    store: storeOf(new ManualClock(2_000_000_000_000)),
+    timeoutMs: 30_000,
+  })
+  const [withRoom, withoutRoom] = [await limiter.consume('k'), await limiter.consume('k')]
+  const limits = withoutRoom.limits as unknown[]
+  limits.reverse()
+  Object.assign(withRoom, { limits: undefined })
+  expect(await limiter.refund('k', withoutRoom)).toBe(1)
+  expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([4, 0])
+  expect(await limiter.refund('k', withRoom)).toBe(1)
+  expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([5, 1])
+  limiter.close()
+})
+
+it('a refund is for its own decision, even if the store reuses its outcomes', async () => {
+  const clock = new ManualClock(2_000_000_000_000)
+  const store = memoryStore({ clock: clock.now })
+  const reused = {}
+  const applySync: Store['applySync'] = (ops) => [Object.assign(reused, store.applySync!(ops)[0])]
+  const limits = [slidingWindow({ limit: 5, window: '1m' })]
+  const limiter = createLimiter({ limits, store: { ...store, applySync, fastPath: undefined } as Store })
+  const expired = limiter.consumeSync('k')
+  clock.advance(61_000)
+  limiter.consumeSync('k')
+  expect(await limiter.refund('k', expired)).toBe(0)
+  expect((await limiter.peek('k')).remaining).toBe(4)
 })
 
 it("a failing consumeMany doesn't refund an earlier request with the same id", async () => {
