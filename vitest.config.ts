@@ -51,8 +51,7 @@ const SLOW = /\/(snippets|site|installed)\.test\.ts$/
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const isSlow = ({ moduleId, project }: TestSpecification) =>
-      project.name === 'system' && SLOW.test(moduleId)
+    const isSlow = ({ moduleId }: TestSpecification) => SLOW.test(moduleId)
     return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
   }
 }

@@ -43,21 +43,15 @@ export function observe(
   const byDimension = ('limit' in limits ? { '': limits } : limits) as Readonly<Record<string, Limit>>
   /** The times of admitted requests. Those before `first` no longer count. */
   const logs = new Map<string, { readonly times: number[]; first: number }>()
-  const logOf = (name: string) => {
-    let log = logs.get(name)
-    if (log === undefined) {
-      log = { times: [], first: 0 }
-      logs.set(name, log)
-    }
-    return log
-  }
   const usage = new SlidingKeys(since * 1000)
   const column = () => new Array<number>(seconds - since).fill(0)
   const [allowed, denied, shadowDenied] = [column(), column(), column()]
   for (const { atMs, key } of arrivals.toSorted((a, b) => a.atMs - b.atMs)) {
     const parts = Object.entries(typeof key === 'string' ? { '': key } : key).map(([dimension, each]) => {
       const { limit, windowMs, shadow } = byDimension[dimension]!
-      const log = logOf(`${dimension}=${each}`)
+      const name = `${dimension}=${each}`
+      const log = logs.get(name) ?? { times: [], first: 0 }
+      logs.set(name, log)
       while (log.times[log.first]! <= atMs - windowMs) log.first++
       const isFull = log.times.length - log.first >= limit
       return { dimension, each, log, isFull, denies: isFull && !shadow }

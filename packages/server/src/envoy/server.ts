@@ -88,9 +88,10 @@ export class EnvoyServer {
       }),
     })
     this.#health.addToServer(this.#server)
-    // One definition is enough: each has the files of all, and they are decoded for each. The types differ between gRPC packages.
-    const one = definitions['envoy.service.ratelimit.v3.RateLimitRequest']
-    new ReflectionService({ one } as never).addToServer(this.#server)
+    // Every definition contains the same files. The package decodes them for each definition that it gets, so it gets one. Two gRPC
+    // packages have different types for definitions.
+    const request = definitions['envoy.service.ratelimit.v3.RateLimitRequest']
+    new ReflectionService({ request } as never).addToServer(this.#server)
     this.#timer = setInterval(() => void this.#checkReadiness(), HEALTH_MS).unref()
   }
 

@@ -38,9 +38,6 @@ const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]
 /** The tolerance. Repeated measurements differ by 1%, and renewed TTLs add a few percent. */
 const ROOM = 1.06
 
-/** The benchmark counts more in batches. */
-const REQUESTS = { lone: 128, batch: 512 }
-
 const redis = await startCountingRedis()
 const client = new Redis(redis.url)
 afterAll(async () => {
@@ -65,7 +62,7 @@ const scale = (await costOf(redis, script, 'lone')).thousands / YARDSTICK
 it.each(Object.entries(FIGURES))('%s takes no more instructions than its bound', async (name, figures) => {
   for (const [i, load] of LOADS.entries()) {
     const shape = SHAPES[name as ShapeName](redisStore(client))
-    const { thousands } = await costOf(redis, shape, load, REQUESTS[load])
+    const { thousands } = await costOf(redis, shape, load)
     expect(thousands / scale, load).toBeLessThanOrEqual(figures[i]! * ROOM)
   }
 })

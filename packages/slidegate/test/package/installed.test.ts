@@ -76,6 +76,7 @@ export function told(store: Store, tell: (op: Op, outcome: Outcome) => void): St
 }
 `
 
+/** The oldest and the newest Node. */
 const TESTED = [NODES[0], NODES.at(-1)!]
 
 const PAGES = ['README.md', 'packages/slidegate/README.md']

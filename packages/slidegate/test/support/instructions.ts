@@ -46,8 +46,8 @@ async function executed(pid: number): Promise<number> {
 /** Number of keys. Those of a batch are divided between two calls. */
 const KEYS = { lone: 10, batch: 128 }
 
-/** Requests counted by default. */
-const REQUESTS = { lone: 128, batch: 1024 }
+/** Requests counted. */
+const REQUESTS = { lone: 128, batch: 512 }
 
 /** How requests are sent: one at a time, or in calls of 64. */
 export type Load = keyof typeof KEYS
@@ -75,8 +75,8 @@ export async function costOf(
   redis: CountingRedis,
   { ask: request, prepare, decisions = 1 }: Subject,
   load: Load,
-  count: number = REQUESTS[load],
 ): Promise<Cost> {
+  const count = REQUESTS[load]
   const keys = Array.from({ length: KEYS[load] }, (_, i) => `user:${i}`)
   const atOnce = load === 'lone' ? 1 : keys.length
   const requests = async (first: number, end: number) => {
