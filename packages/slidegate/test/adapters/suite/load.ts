@@ -7,8 +7,8 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type RedisServer, startRedis } from '../../support/redis-server.ts'
 import { type AdapterUnderTest, limitedTo, perMinute, START_MS, serve, time } from './fixture.ts'
 
-const AMOUNT = 1500
-const LIMIT = 500
+const AMOUNT = 600
+const LIMIT = 200
 /** Autocannon checks for the last response every 20 ms. */
 const LOAD = { amount: AMOUNT, connections: 20, sampleInt: 20 }
 
