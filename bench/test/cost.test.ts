@@ -141,7 +141,7 @@ describe('the memory per admitted request after three windows', () => {
 })
 
 function documentedBytes(limit: number, records: number): number {
-  if (records < 8) return records === 1 ? 190 : 260
+  if (records < 6) return records === 1 ? 190 : 260
   return 250 + 14 * Math.min(limit, 2 ** Math.ceil(Math.log2(records)))
 }
 
@@ -149,7 +149,7 @@ function documentedBytes(limit: number, records: number): number {
 it('a key takes as much memory as docs/production.md states', async () => {
   for (const [limit, records, count] of [
     [2000, 1, 2000],
-    [2000, 7, 2000],
+    [2000, 5, 2000],
     [2000, 30, 800],
     [2000, 160, 150],
     [100, 100, 250],
