@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import { Agent, type Dispatcher } from 'undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { anyCharacter } from '../../../slidegate/test/support/characters.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { Described, type OpenApi, type Operation } from '../support/described.ts'
 import { withRedis } from '../support/redis.ts'
@@ -122,7 +123,7 @@ const hostileValue = fc.oneof(
     { toString: 1, valueOf: 1 },
   ),
   fc.jsonValue(),
-  fc.string({ unit: 'binary', maxLength: 50 }),
+  fc.string({ unit: anyCharacter, maxLength: 50 }),
 )
 
 /** Changes, removes or adds something in a value. */
@@ -180,7 +181,7 @@ const hostileText = (text: string): fc.Arbitrary<string> =>
     fc
       .nat({ max: Math.max(0, text.length - 1) })
       .map((at) => `${text.slice(0, at)}\u0000${text.slice(at + 1)}`),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
   )
 
 const hostileHeaders = fc.dictionary(

@@ -9,6 +9,7 @@ import * as nodeHttp from '../../src/http/index.ts'
 import * as nodeCore from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { useRedis } from '../support/use-redis.ts'
 import {
   bareRuntime,
@@ -182,7 +183,7 @@ describe.each<[string, () => Promise<Runtime>]>([
   it('callers have the same keys as on Node', () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 300 }),
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       lone,
     )
     fc.assert(

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
+import { anyCharacter } from '../support/characters.ts'
 
 /**
  * A value that is created only when it is passed.
@@ -170,7 +171,7 @@ const piece = fc.oneof(
   fc.constantFrom(...SEPARATORS),
   fc.constantFrom(...CONFUSABLES),
   fc.constantFrom(...LOADED_NAMES),
-  fc.string({ unit: 'binary', maxLength: 4 }),
+  fc.string({ unit: anyCharacter, maxLength: 4 }),
 )
 
 /** Any text: mostly short, sometimes with a length at a boundary. */

@@ -16,6 +16,7 @@ import {
   WaitError,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { anyCharacter } from '../support/characters.ts'
 import { listed } from '../support/overrides.ts'
 import { fuzz } from './harness.ts'
 import { numbers, texts } from './hostile.ts'
@@ -194,7 +195,7 @@ const ENDLESS_ARRAY = /\*[^\r]{10,}\r/
 const anyGarbage = fc.oneof(
   fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
   fc
-    .tuple(fc.constantFrom(...'*$:+-_#,(!=%~>|'), fc.string({ unit: 'binary', maxLength: 60 }))
+    .tuple(fc.constantFrom(...'*$:+-_#,(!=%~>|'), fc.string({ unit: anyCharacter, maxLength: 60 }))
     .map(([type, rest]) => Buffer.from(type + rest)),
   fc
     .tuple(fc.oneof(reply, nearlyRight), fc.nat(), fc.integer({ min: 0, max: 255 }))
