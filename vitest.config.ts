@@ -45,8 +45,8 @@ function projectOf(file: string): (typeof PROJECTS)[number] {
   return tier === 'system' && text.includes('vi.mock(') ? 'system-mocks' : tier
 }
 
-/** Short files that take long. Vitest would start them last, because it starts large files first. */
-const SLOW = /\/(snippets|site|installed)\.test\.ts$/
+/** Files that take long but would start last: short ones, and those of `system-mocks`. */
+const SLOW = /\/(snippets|site|installed|mutants|simulation)\.test\.ts$/
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

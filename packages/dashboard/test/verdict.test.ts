@@ -422,7 +422,7 @@ const TRAFFICS: readonly Traffic[] = [
 
 describe('the verdict', () => {
   it.each(TRAFFICS)('on $is is $verdict', ({ verdict, says, names, observed }) => {
-    for (const seed of [1, 2, 3]) {
+    for (const seed of [1, 2]) {
       const { kind, title, text, keys } = judged(observed(new Crowd(seed)))
       expect([kind, `${title}. ${text}`]).toEqual([verdict, expect.stringMatching(says)])
       if (names !== undefined) expect(keys.map(({ key }) => key).toSorted()).toEqual(names)

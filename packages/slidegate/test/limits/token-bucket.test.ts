@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Limit, memoryStore, tokenBucket } from '../../src/index.ts'
@@ -67,7 +68,7 @@ describe('in any time span, a token bucket admits its capacity and the refill', 
     let admitted = 0n
     for (let ms = 0; ms <= 3 * rate.interval; ms++) {
       while (limiter.consumeSync('k').allowed) admitted++
-      expect([ms, admitted]).toEqual([ms, mostIn(ms, rate)])
+      assert.equal(admitted, mostIn(ms, rate), `after ${ms} ms`)
       clock.advance(1)
     }
   })

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Slab } from '../../src/runtime/slab.ts'
@@ -102,7 +103,7 @@ it('the least recently used slot that may not be at its limit is found', () => {
           else if (what === 'search') order.searchAhead(ms)
           else if (what === 'park') {
             const oldest = order.oldest(nowMs)
-            expect(oldest).toBe(model.oldest(nowMs))
+            assert.equal(oldest, model.oldest(nowMs))
             if (oldest === 0) continue
             order.park(oldest, nowMs + ms)
             model.park(oldest, nowMs + ms)
@@ -114,8 +115,8 @@ it('the least recently used slot that may not be at its limit is found', () => {
             slab.delete(slot)
             model.forget(slot)
           }
-          expect(order.oldest(nowMs)).toBe(model.oldest(nowMs))
-          expect(order.opensAtMs).toBe(model.opensAtMs)
+          assert.equal(order.oldest(nowMs), model.oldest(nowMs))
+          assert.equal(order.opensAtMs, model.opensAtMs)
         }
       },
     ),

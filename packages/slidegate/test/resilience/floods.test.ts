@@ -22,7 +22,7 @@ function answering(admitted: number): Store {
   return { failurePolicy, apply: (_ops, call) => call.resolve([outcome], 0), close() {} }
 }
 
-const FLOOD = 60_000
+const FLOOD = 30_000
 
 /** Returns the growth of memory in use from one flood to the next, in bytes. */
 async function growthOf(flood: (from: number) => Promise<void>): Promise<number> {
@@ -33,8 +33,8 @@ async function growthOf(flood: (from: number) => Promise<void>): Promise<number>
   return bytesInUse() - before
 }
 
-/** Less than what 120,000 keys would need. */
-const FLAT = 3e6
+/** Less than what 60,000 keys would need. */
+const FLAT = 1.5e6
 
 async function consumeAll(store: Store, from: number): Promise<void> {
   const limiter = createLimiter({ limits, store })
