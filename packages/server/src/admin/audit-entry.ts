@@ -1,6 +1,6 @@
 // Reads an entry in the audit log from its records.
 
-import { isObject } from '../config/reader.ts'
+import { isObject } from '../is-object.ts'
 import type { AuditEntry } from './api-types.ts'
 import type { AuditRecord } from './audit-log.ts'
 import { changeWords, lasting, type State } from './change-words.ts'

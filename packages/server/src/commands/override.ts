@@ -15,7 +15,7 @@ import {
   write,
 } from '../client/command.ts'
 import { type Numbers, type OverrideBody, overrideText, type Rule, ruleText } from '../client/format.ts'
-import { isObject } from '../config/reader.ts'
+import { isObject } from '../is-object.ts'
 import { addKeyCommand } from './actions.ts'
 
 interface OverrideFlags extends ServiceFlags, ReasonFlags {

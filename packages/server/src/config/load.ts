@@ -3,11 +3,12 @@
 import { dirname, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { type Domains, readDomains } from '../envoy/domains.ts'
+import { isObject } from '../is-object.ts'
 import { type Checked, checkCapture, checkService } from './checks.ts'
 import { readDocument, readText, type SourceDocument } from './document.ts'
 import { checkLimiters } from './limiter-checks.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
-import { isObject, type Path } from './reader.ts'
+import type { Path } from './reader.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { shapeProblems } from './shape.ts'
 

@@ -1,6 +1,6 @@
 // The JSON Schema of the configuration, for editors.
 
-import { isObject } from './reader.ts'
+import { isObject } from '../is-object.ts'
 import { ConfigSchema, LimitSchema } from './schema.ts'
 
 type Json = Readonly<Record<string, unknown>>

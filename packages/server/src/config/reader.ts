@@ -1,6 +1,7 @@
 // Reads values, remembers their positions, and replaces ${VARIABLES}.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Pair, Scalar, type YAMLMap } from 'yaml'
+import { isObject } from '../is-object.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 
 export type Path = readonly (string | number)[]
@@ -231,8 +232,4 @@ function replaceVariables(text: string, environment: NodeJS.ProcessEnv): Replace
     return value
   })
   return { text: replaced, variables, problems }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -9,8 +9,8 @@ import {
   legacyHeaders,
   retryAfterHeaders,
 } from 'slidegate/http'
-import { isObject } from '../config/reader.ts'
 import type { EnvoyConfig } from '../config/schema.ts'
+import { isObject } from '../is-object.ts'
 import { areQuotasOver, type Verdicts } from './decide.ts'
 import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'

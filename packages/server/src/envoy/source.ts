@@ -3,7 +3,8 @@
 import { parseDocument } from 'yaml'
 import { readDocument, readText, type SourceDocument } from '../config/document.ts'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'
-import { isObject, type Path } from '../config/reader.ts'
+import type { Path } from '../config/reader.ts'
+import { isObject } from '../is-object.ts'
 import { Branch, Domain, MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './domain.ts'
 
 /** Field names in this format, allowed at any level. In the wrong place, they have no effect. */
