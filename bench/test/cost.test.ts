@@ -140,13 +140,14 @@ describe('the memory per admitted request after three windows', () => {
   })
 })
 
+/** The bytes in Redis of a key that docs/production.md states. */
 function documentedBytes(limit: number, records: number): number {
   if (records < 6) return records === 1 ? 190 : 260
   return 250 + 14 * Math.min(limit, 2 ** Math.ceil(Math.log2(records)))
 }
 
-/** So many keys that the buffers of a client, up to 40 kB, hardly matter. */
 it('a key takes as much memory as docs/production.md states', async () => {
+  // Each case has enough keys that a client's buffers, up to 40 kB, don't distort the result.
   for (const [limit, records, count] of [
     [2000, 1, 2000],
     [2000, 5, 2000],

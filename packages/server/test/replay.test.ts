@@ -353,3 +353,13 @@ test('a closed pipe causes no error message', async () => {
   const code = await new Promise((resolve) => child.on('close', resolve))
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
+
+test('no server, Redis client or parser of YAML is loaded, so that a replay starts fast', async () => {
+  const list = `import { createRequire } from 'node:module'
+    process.on('exit', () => console.error(Object.keys(createRequire('file:///').cache).join('\\n')))`
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(list)}`
+  const line = `${commonLine(entries[0]!)}\n`
+  const { code, stderr } = await slidegate(['replay', '-', '--limit', '1/1s'], line, { NODE_OPTIONS })
+  expect([code, stderr]).toEqual([0, expect.stringContaining('/node_modules/commander/')])
+  expect(stderr).not.toMatch(/\/node_modules\/(fastify|ioredis|yaml)\//)
+})
