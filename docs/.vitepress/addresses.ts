@@ -19,21 +19,21 @@ export function rewritten(file: string): string {
     .replace(/[A-Z]+\.md$/, (name) => name.toLowerCase())
 }
 
-/** The address of the page that shows a file or folder of the repository. */
+/** The address of a file or folder of the repository: its page, its picture or its text. */
 export function addressOf(path: string): string {
   const page = pageOf(path)
-  if (page === undefined) return `/source/${sourceName(path)}/`
+  // Many servers hide names that begin with a dot.
+  if (page === undefined) return `/source/${path.replace(/(^|\/)\./g, '$1')}${isPicture(path) ? '' : '.txt'}`
   return `/${rewritten(page)}`.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')
 }
 
-/** Whether the site shows the path as source, because it has no page. */
+/** Whether the site shows the path as it is, because it has no page. */
 export function isSource(path: string): boolean {
   return pageOf(path) === undefined
 }
 
-/** A path as part of an address. Many servers hide names that begin with a dot. */
-export function sourceName(path: string): string {
-  return path.replace(/(^|\/)\./g, '$1')
+function isPicture(path: string): boolean {
+  return /\.(svg|png)$/.test(path)
 }
 
 /** Returns a link's target: a path from the root, and a hash. Undefined if it's outside of the repository. */

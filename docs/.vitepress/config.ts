@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { defineConfig } from 'vitepress'
 import { rewritten } from './addresses.ts'
 import { emptyHeadings, indentedCode } from './blocks.ts'
@@ -7,6 +8,7 @@ import { classes, colors } from './code.ts'
 import { repositoryLinks } from './links.ts'
 import { anchor, ROOT } from './markdown.ts'
 import { nav, sidebar } from './sidebar.ts'
+import { linkedSources } from './sources.ts'
 
 const icon = readFileSync(join(ROOT, 'packages/dashboard/public/icon.svg'), 'base64')
 
@@ -50,6 +52,27 @@ export default defineConfig({
       },
     },
   },
-  // The search index is large. The browser loads it with the first search.
-  vite: { build: { chunkSizeWarningLimit: 2048 } },
+  async buildEnd({ outDir }) {
+    for (const [address, contents] of linkedSources()) {
+      const file = join(outDir, address)
+      await mkdir(dirname(file), { recursive: true })
+      await writeFile(file, contents)
+    }
+  },
+  vite: {
+    // The search index is large. The browser loads it with the first search.
+    build: { chunkSizeWarningLimit: 2048 },
+    plugins: [
+      {
+        name: 'sources',
+        configureServer({ middlewares }) {
+          middlewares.use((req, res, next) => {
+            const contents = linkedSources().get(req.url ?? '')
+            if (contents === undefined) next()
+            else res.end(contents)
+          })
+        },
+      },
+    ],
+  },
 })

@@ -12,7 +12,7 @@ export interface Page {
   readonly text: string
 }
 
-const GENERATED = ['node_modules', 'dist', 'coverage', 'reports', 'docs/reference', 'docs/source']
+const GENERATED = ['node_modules', 'dist', 'coverage', 'reports', 'docs/reference']
 
 /** All pages that aren't generated. */
 export function pages(): Page[] {

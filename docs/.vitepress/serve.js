@@ -17,7 +17,10 @@ const POLICY =
 export function siteServer(folder, base) {
   const files = sirv(folder, {
     dev: true,
-    setHeaders: (res) => res.setHeader('content-security-policy', POLICY),
+    setHeaders: (res, path) => {
+      res.setHeader('content-security-policy', POLICY)
+      if (path.endsWith('.txt')) res.setHeader('content-type', 'text/plain; charset=utf-8')
+    },
   })
   return createServer((req, res) => {
     const missing = () => {

@@ -5,7 +5,7 @@
  */
 export function rank(id: string): number {
   const path = id.replace(/#.*$/, '')
-  if (/\/(reference|source|decisions|benchmarks|packages|tools|bench|examples)\//.test(path)) return 0.2
+  if (/\/(reference|decisions|benchmarks|packages|tools|bench|examples)\//.test(path)) return 0.2
   if (/\/(architecture|contributing|changelog|pages)$/.test(path)) return 0.2
   if (
     /\/migrate\/|\/(comparison|errors|configuration|cli|api|metrics|bounds|state|versions|dependencies)$/.test(

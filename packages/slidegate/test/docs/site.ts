@@ -17,8 +17,8 @@ export interface BuiltSite extends AsyncDisposable {
   readonly base: string
   /** URL without a trailing slash. */
   readonly url: string
-  /** Returns the files with this extension: path in the site -> content. */
-  files(ending: string): Promise<Map<string, string>>
+  /** Path in the site -> content. */
+  readonly files: ReadonlyMap<string, string>
 }
 
 /** Builds and serves the site. `await using` removes it. */
@@ -29,6 +29,7 @@ export async function buildSite(): Promise<BuiltSite> {
     await remove()
     throw error
   })
+  const files = await readAll(folder)
   const server = siteServer(folder, BASE).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -36,21 +37,23 @@ export async function buildSite(): Promise<BuiltSite> {
     log,
     base: BASE,
     url: `http://127.0.0.1:${port}${BASE.slice(0, -1)}`,
-    files: async (ending) => {
-      const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-      const names = entries
-        .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
-        .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
-        .sort()
-      const contents = names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const)
-      return new Map(await Promise.all(contents))
-    },
+    files,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       server.close()
       await remove()
     },
   }
+}
+
+async function readAll(folder: string): Promise<Map<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const names = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort()
+  const contents = names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const)
+  return new Map(await Promise.all(contents))
 }
 
 /** Runs the documented command. */
