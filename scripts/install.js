@@ -21,7 +21,7 @@ function install(folder) {
   const version = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === version) return
   console.log(`Installing the packages of ${folder}/ (once)`)
-  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const { status } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: join(root, folder),
     env: ownEnvironment(),
     stdio: 'inherit',
