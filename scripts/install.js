@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { ownEnvironment } from './own-environment.js'
 
 const root = join(import.meta.dirname, '..')
+const SETTINGS = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
 
 for (const folder of process.argv.slice(2)) install(folder)
 
@@ -21,7 +22,7 @@ function install(folder) {
   const version = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === version) return
   console.log(`Installing the packages of ${folder}/ (once)`)
-  const { status } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const { status } = spawnSync('npm', ['ci', ...SETTINGS], {
     cwd: join(root, folder),
     env: ownEnvironment(),
     stdio: 'inherit',
