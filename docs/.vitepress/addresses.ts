@@ -19,7 +19,7 @@ export function rewritten(file: string): string {
     .replace(/[A-Z]+\.md$/, (name) => name.toLowerCase())
 }
 
-/** The address of a file or folder of the repository: its page, its picture or its text. */
+/** The address of a file or folder of the repository. Without a page, it's the picture or text itself. */
 export function addressOf(path: string): string {
   const page = pageOf(path)
   // Many servers hide names that begin with a dot.

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { addressOf, isSource, linked } from './addresses.ts'
 import { linkTargets, pages, ROOT } from './markdown.ts'
 
-/** The files and folders that pages link to and that have no page: address -> contents. */
+/** Returns linked files and folders without a page: address -> contents. */
 export function linkedSources(): Map<string, string | Buffer> {
   const paths = pages().flatMap(({ path, text }) => {
     const withoutPictures = text.replace(/!\[[^\]]*\]\([^)]*\)/g, '')
