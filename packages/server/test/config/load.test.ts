@@ -478,13 +478,13 @@ describe('a configuration', () => {
     expect(problemsOf(file())).toEqual([expect.stringMatching(message)])
   })
 
-  it('with 2,000 limiters loads in linear time', async () => {
-    const limiters = Array.from({ length: 2000 }, (_, i) => `  l${i}: { limits: [${LIMIT}] }\n`).join('')
+  it('with 5,000 limiters loads in linear time', async () => {
+    const limiters = Array.from({ length: 5000 }, (_, i) => `  l${i}: { limits: [${LIMIT}] }\n`).join('')
     const cpuMs = await cpuMsOf(() => {
-      expect(Object.keys(load(`limiters:\n${limiters}`).config.limiters)).toHaveLength(2000)
+      expect(Object.keys(load(`limiters:\n${limiters}`).config.limiters)).toHaveLength(5000)
       expect(problemsIn(() => load(`limiters:\n${limiters.replaceAll('1s', '1y')}`))).toHaveLength(101)
     })
     // This is far more CPU time than it needs.
-    expect(cpuMs).toBeLessThan(8_000)
+    expect(cpuMs).toBeLessThan(20_000)
   })
 })

@@ -120,7 +120,7 @@ describe('the configuration of a service', () => {
   })
 
   it('differs completely from an unrelated draft, and reports that quickly', async () => {
-    const service = await setUp(many('former', 1000))
+    const service = await setUp(many('former', 2000))
     let diff: ConfigurationState['diff'] = []
     const cpuMs = await cpuMsOf(async () => {
       // Uses `inject`, because clients would time out on a slow machine.
@@ -128,7 +128,7 @@ describe('the configuration of a service', () => {
         method: 'POST',
         url: '/v1/admin/configuration/check',
         headers: { authorization: `Bearer ${adminTokenOf(service.running)}` },
-        payload: { text: many('next', 1000) },
+        payload: { text: many('next', 2000) },
       })
       diff = answer.json<ConfigurationState>().diff
     })
