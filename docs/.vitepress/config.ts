@@ -66,8 +66,8 @@ export default defineConfig({
       {
         name: 'sources',
         configureServer({ middlewares }) {
-          middlewares.use((req, res, next) => {
-            const contents = linkedSources().get(req.url ?? '')
+          middlewares.use('/source', ({ originalUrl = '' }, res, next) => {
+            const contents = linkedSources().get(originalUrl)
             if (contents === undefined) next()
             else res.end(contents)
           })
