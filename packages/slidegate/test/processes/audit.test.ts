@@ -33,7 +33,7 @@ const unitsOf = (admissions: readonly Admission[]) => admissions.reduce((sum, { 
 it('four processes on one key fill every window almost to its limit, and never more', async () => {
   const limit = 400
   const window = 1000
-  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 1800 }
+  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 2500 }
   const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
   expectHeld(admissions, limit, window)
   // Checks more than the fullest window: all windows are used up while there is demand.
@@ -64,7 +64,7 @@ it('processes with and without leases never exceed the limit, by the times when 
   const limit = 2000
   const window = 1000
   const leaseMs = 100
-  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 1800 }
+  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 2500 }
   const leasing = { ...order, leaseMs }
   // Some workers pause now and then, so that their leases are spent at the last moment or expire.
   const [resting, longer] = [95, 150].map((pauseMs) => ({ ...leasing, pauseMs }))

@@ -47,7 +47,7 @@ async function executed(pid: number): Promise<number> {
 const KEYS = { lone: 10, batch: 128 }
 
 /** Requests counted. */
-const REQUESTS = { lone: 64, batch: 256 }
+const REQUESTS = { lone: 128, batch: 512 }
 
 /** How requests are sent: one at a time, or in calls of 64. */
 export type Load = keyof typeof KEYS
