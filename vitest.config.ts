@@ -64,7 +64,7 @@ export default defineConfig({
     pool: 'forks',
     // Twice the cores of a small machine, because tests wait half of the time.
     maxWorkers: 4,
-    // The processes share two cores, so more threads each only take time. Garbage collection in steps of 64 MB is rarer.
+    // All cores are busy, so parallel garbage collection only adds work. With more space, it runs less often.
     execArgv: ['--single-threaded-gc', '--max-semi-space-size=64'],
     // Catches only tests that hang. A busy machine can be many times slower.
     testTimeout: 300_000,
