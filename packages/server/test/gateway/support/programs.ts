@@ -186,7 +186,7 @@ export const CONNECTIONS = 64
 
 const ENOUGH_MS = 60_000
 
-/** Results of wrk. Each request has a number, in `X-Sent`. */
+/** Results of wrk. */
 export interface Load {
   readonly requests: number
   /** Responses by status. */
@@ -197,13 +197,8 @@ export interface Load {
 
 const SCRIPT = `
 local threads = {}
-function setup(thread) table.insert(threads, thread); thread:set('number', #threads) end
-function init() statuses = {}; untold = 0; told = {}; sent = 0 end
-function request()
-  sent = sent + 1
-  wrk.headers['X-Sent'] = number .. '-' .. sent
-  return wrk.format()
-end
+function setup(thread) table.insert(threads, thread) end
+function init() statuses = {}; untold = 0 end
 function response(status, headers)
   statuses[status] = (statuses[status] or 0) + 1
   if status == 429 then
