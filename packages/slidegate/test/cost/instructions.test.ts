@@ -10,33 +10,33 @@ import { SHAPES, type ShapeName } from '../support/shapes.ts'
 
 /** Thousands of instructions per decision. The first figure is for one request at a time, the second for 64 at once. */
 const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]>> = {
-  'window, admitted': [109, 36],
-  'window, denied': [85, 21.6],
-  'three windows': [123, 40.7],
-  bucket: [94.5, 24.3],
-  'fixed window': [90, 20.4],
-  'window and bucket': [150, 57.5],
-  'window and shadow window': [164, 70.3],
-  'window with ban': [158, 54.3],
-  'two keys': [163, 71.2],
-  'window, overrides, none set': [119, 40.8],
-  'window, overrides, one per key': [153, 48.4],
-  'everything on': [315, 142],
-  zset: [146, 53.4],
-  'zset, request id': [152, 57.6],
-  distinct: [152, 57.6],
-  'distinct, approximate': [285, 195],
-  stream: [210, 118],
-  'concurrency, acquire or release': [185, 66.6],
-  'sliding counter': [99, 24.9],
-  'calendar window': [105, 22.2],
-  'window, cost of 5': [118, 36.7],
-  'window, refund': [230, 82.7],
-  'window, peek': [112, 25.5],
+  'window, admitted': [110, 33.5],
+  'window, denied': [84.5, 22],
+  'three windows': [124.5, 38.3],
+  bucket: [95, 24.9],
+  'fixed window': [87.5, 20.7],
+  'window and bucket': [150, 56.6],
+  'window and shadow window': [158, 64.4],
+  'window with ban': [146, 50.7],
+  'two keys': [159, 65.1],
+  'window, overrides, none set': [117, 38],
+  'window, overrides, one per key': [150, 45],
+  'everything on': [301, 133.2],
+  zset: [143, 53.7],
+  'zset, request id': [147, 57.6],
+  distinct: [147, 57],
+  'distinct, approximate': [283, 193.5],
+  stream: [206, 118],
+  'concurrency, acquire or release': [143, 54.4],
+  'sliding counter': [96, 25.2],
+  'calendar window': [103.5, 22.4],
+  'window, cost of 5': [116, 33.8],
+  'window, refund': [217, 78.2],
+  'window, peek': [108, 25.5],
 }
 
-/** The tolerance. Repeated measurements differ by 1%, and renewed TTLs add a few percent. */
-const ROOM = 1.06
+/** The tolerance. Repeated measurements differ by up to 2%. */
+const ROOM = 1.05
 
 const redis = await startCountingRedis()
 const client = new Redis(redis.url)
@@ -61,8 +61,13 @@ const scale = (await costOf(redis, script, 'lone')).thousands / YARDSTICK
 
 it.each(Object.entries(FIGURES))('%s takes no more instructions than its bound', async (name, figures) => {
   for (const [i, load] of LOADS.entries()) {
-    const shape = SHAPES[name as ShapeName](redisStore(client))
-    const { thousands } = await costOf(redis, shape, load)
-    expect(thousands / scale, load).toBeLessThanOrEqual(figures[i]! * ROOM)
+    const measured = async () => {
+      const shape = SHAPES[name as ShapeName](redisStore(client))
+      return (await costOf(redis, shape, load)).thousands / scale
+    }
+    const bound = figures[i]! * ROOM
+    const first = await measured()
+    // Every quarter of a minute, all keys renew their TTLs, which adds up to 10%. They won't do that twice in a row.
+    expect(first <= bound ? first : await measured(), load).toBeLessThanOrEqual(bound)
   }
 })

@@ -88,6 +88,8 @@ export async function costOf(
   await ask(redis.port, 'FLUSHALL')
   if (prepare) await Promise.all(keys.map(prepare))
   await requests(0, keys.length)
+  // Starts with collected garbage. Otherwise, the count depends on how far the collector of Lua is in its cycle.
+  await ask(redis.port, 'EVAL', 'collectgarbage()', 0)
   const callsBefore = await scriptCalls(redis)
   const instructions = await redis.count(() => requests(keys.length, keys.length + count))
   const made = count * decisions
