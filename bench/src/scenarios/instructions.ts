@@ -53,7 +53,7 @@ function bound(shape: ShapeName, lone: number, batch: number, against?: Bound['a
 export const instructions: Scenario = {
   name: 'instructions',
   title: 'Redis instructions per decision, one request at a time and in batches of 64',
-  // Repeated runs differ by 1%, so there is one round in both modes.
+  // Repeated runs differ by up to 2%, so there is one round in both modes.
   async run() {
     const server = await startCountingRedis()
     const client = new Redis(server.url)
