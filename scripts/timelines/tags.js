@@ -1,6 +1,7 @@
+// @ts-expect-error The package has no types.
+import slotOf from 'cluster-key-slot'
 import { createLimiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
-import { crc16 } from '../../packages/slidegate/dist/stores/redis/keyspace.js'
 import { LEFT, TimeAxis } from './panels.js'
 import { COLOURS, element, line, picture, text } from './svg.js'
 
@@ -19,11 +20,9 @@ const HEIGHT = 90
  */
 export async function drawTags({ title, callers, notes }) {
   const keys = await keysOf(callers)
-  // Redis hashes only the part in braces.
-  const slots = keys.map((key) => crc16(/\{(.+?)\}/.exec(key)?.[1] ?? key) % SLOTS)
   /** @type {Map<number, number>} */
   const counts = new Map()
-  for (const slot of slots) counts.set(slot, (counts.get(slot) ?? 0) + 1)
+  for (const slot of keys.map(slotOf)) counts.set(slot, (counts.get(slot) ?? 0) + 1)
   const most = Math.max(...counts.values())
   const base = TOP + HEIGHT
   const axis = new TimeAxis(SLOTS)

@@ -1,8 +1,8 @@
 // START HERE: the commands of slidegate and slidegate-server, and their exit codes.
 
 import { Command, CommanderError } from 'commander'
-import { messageOf, UsageError } from '#replay/errors.js'
-import { printable } from '#replay/text.js'
+import { messageOf, UsageError } from '../../replay/src/errors.ts'
+import { printable } from '../../replay/src/text.ts'
 import { ClientError } from './client/service-client.ts'
 import {
   addBlockCommand,

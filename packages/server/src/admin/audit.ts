@@ -3,7 +3,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { AnyKey } from 'slidegate'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import { redactKey } from '../redact.ts'
 import type { Service } from '../service/service.ts'
 import type { AuditEntry } from './api-types.ts'

@@ -2,8 +2,8 @@
 
 import type { Logger } from 'pino'
 import type { AnyKey, Decision } from 'slidegate'
-import { messageOf } from '#replay/errors.js'
-import { parseDuration } from '#replay/text.js'
+import { messageOf } from '../../../replay/src/errors.ts'
+import { parseDuration } from '../../../replay/src/text.ts'
 import type { Service } from '../service/service.ts'
 import type { AuditEntry } from './api-types.ts'
 import { Audit } from './audit.ts'

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { AnyKey } from 'slidegate'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { Service } from '../service/service.ts'
 import type { BanStatus } from './api-types.ts'
 import type { BanLog, BanRecord } from './ban-log.ts'

@@ -1,6 +1,6 @@
 // Describes a change in words: `minute: 120 → 300 in any 1 min, for 1 h`.
 
-import { formatCount, formatRoughDuration } from '#replay/text.js'
+import { formatCount, formatRoughDuration } from '../../../replay/src/text.ts'
 import {
   dimensionsOf,
   isSameEnd,

@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { StoreConfig } from '../config/schema.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { tlsOf } from '../service/stores.ts'

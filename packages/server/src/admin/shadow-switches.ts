@@ -1,7 +1,7 @@
 // Shadow mode set by operators: stored in memory or Redis, applied in this process.
 
 import type { Logger } from 'pino'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { Service, ShadowSettings } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { type RedisLink, UnreachableError } from './redis-link.ts'

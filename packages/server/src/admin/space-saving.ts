@@ -1,6 +1,6 @@
 // The most frequent keys in bounded memory: Filtered Space-Saving.
 
-import { detached } from '#replay/text.js'
+import { detached } from '../../../replay/src/text.ts'
 import { keyHash } from './keys.ts'
 
 /** How often a word has occurred: between `count - error` and `count` times. */

@@ -1,8 +1,8 @@
 // Parses command-line arguments: keys, numbers, durations.
 
 import { InvalidArgumentError } from 'commander'
-import { UsageError } from '#replay/errors.js'
-import { parseDuration, printable } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { parseDuration, printable } from '../../../replay/src/text.ts'
 
 /** A key, in the form that the service accepts. */
 export type KeyBody = string | Record<string, string | null>

@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { messageOf, UsageError } from '#replay/errors.js'
-import { printable, printableJson } from '#replay/text.js'
+import { messageOf, UsageError } from '../../../replay/src/errors.ts'
+import { printable, printableJson } from '../../../replay/src/text.ts'
 import { ServiceClient, type Target } from './service-client.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'

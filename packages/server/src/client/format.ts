@@ -1,6 +1,12 @@
 // Formats the service's responses as text.
 
-import { alignColumns, formatCount, formatDuration, formatRoughDuration, printable } from '#replay/text.js'
+import {
+  alignColumns,
+  formatCount,
+  formatDuration,
+  formatRoughDuration,
+  printable,
+} from '../../../replay/src/text.ts'
 import type { SHARED } from '../http/schemas.ts'
 import type { Static } from '../json-schema.ts'
 import { EXIT } from './service-client.ts'

@@ -2,7 +2,7 @@
 
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 
 /** A service, and the credentials for calling it. */
 export interface Target {

@@ -1,7 +1,7 @@
 // slidegate reset, block, unblock, shadow, drain, undo.
 
 import { type Command, Option } from 'commander'
-import { printable } from '#replay/text.js'
+import { printable } from '../../../replay/src/text.ts'
 import { duration, type KeyBody, keyOf, keyText, onOff } from '../client/arguments.ts'
 import {
   addServiceCommand,

@@ -1,7 +1,7 @@
 // slidegate consume, peek, explain.
 
 import type { Command } from 'commander'
-import { formatCount, formatRoughDuration, printable } from '#replay/text.js'
+import { formatCount, formatRoughDuration, printable } from '../../../replay/src/text.ts'
 import { keyOf, keyText, wholeNumber } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import {

@@ -1,8 +1,8 @@
 // slidegate bench --ramp.
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { UsageError } from '#replay/errors.js'
-import { formatCount, printable } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { formatCount, printable } from '../../../replay/src/text.ts'
 import { print, type ServiceFlags, targetOf } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/service-client.ts'
 import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
@@ -131,7 +131,7 @@ async function openTarget(
   const { grpcTarget, httpTarget, libraryTarget } = await import('../load/targets.ts')
   if (isLibrary) {
     if (redis !== undefined) mustBeAllowed(redisHostOf(redis), yes)
-    const { parseLimit } = await import('#replay/limit-option.js')
+    const { parseLimit } = await import('../../../replay/src/limit-option.ts')
     const target = await libraryTarget(limiter, parseLimit(limit ?? DEFAULT_LIMIT), keys, redis)
     return { name: redis === undefined ? 'library in memory' : 'library on Redis', target }
   }

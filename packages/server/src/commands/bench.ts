@@ -2,7 +2,7 @@
 
 import type autocannon from 'autocannon'
 import type { Command } from 'commander'
-import { alignColumns, formatCount, formatPercent, printable } from '#replay/text.js'
+import { alignColumns, formatCount, formatPercent, printable } from '../../../replay/src/text.ts'
 import { numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, print, targetOf } from '../client/command.ts'
 import { ClientError, EXIT, type Target, urlAt } from '../client/service-client.ts'

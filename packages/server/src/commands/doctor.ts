@@ -1,8 +1,8 @@
 // slidegate doctor: checks Redis and a running service.
 
 import { type Command, Option } from 'commander'
-import { UsageError } from '#replay/errors.js'
-import { printable } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { printable } from '../../../replay/src/text.ts'
 import { print, type ServiceFlags, targetOf, withServiceOptions } from '../client/command.ts'
 import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
 import type { StoreConfig } from '../config/schema.ts'

@@ -1,8 +1,8 @@
 // slidegate history.
 
 import { type Command, Option } from 'commander'
-import { UsageError } from '#replay/errors.js'
-import { alignColumns, formatCount, printable } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { alignColumns, formatCount, printable } from '../../../replay/src/text.ts'
 import type { CountSeries } from '../admin/api-types.ts'
 import { keyOf, keyText } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'

@@ -3,8 +3,8 @@
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
-import { messageOf, UsageError } from '#replay/errors.js'
-import { printable } from '#replay/text.js'
+import { messageOf, UsageError } from '../../../replay/src/errors.ts'
+import { printable } from '../../../replay/src/text.ts'
 import { type OutputFlags, print, withOutputOptions } from '../client/command.ts'
 import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
 
@@ -48,7 +48,7 @@ export function addInitCommand(program: Command): void {
     .option('--limit <limit>', 'limit for each key, such as 100/1m (default: depends on --kind)')
     .option('--force', 'overwrite the file')
   withOutputOptions(command).action(async (file: string, flags: InitFlags) => {
-    const { parseLimit } = await import('#replay/limit-option.js')
+    const { parseLimit } = await import('../../../replay/src/limit-option.ts')
     const { loadText } = await import('../config/load.ts')
     if (flags.force !== true && existsSync(file)) throw existing(file)
     const check = {

@@ -1,7 +1,7 @@
 // slidegate bans, find.
 
 import type { Command } from 'commander'
-import { formatCount, formatDuration, formatRoughDuration, printable } from '#replay/text.js'
+import { formatCount, formatDuration, formatRoughDuration, printable } from '../../../replay/src/text.ts'
 import type { BanStatus, FoundKey } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'

@@ -1,8 +1,8 @@
 // slidegate override set, delete, list.
 
 import type { Command } from 'commander'
-import { UsageError } from '#replay/errors.js'
-import { printable, printableJson } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { printable, printableJson } from '../../../replay/src/text.ts'
 import { collect, duration, keyOf, keyText } from '../client/arguments.ts'
 import {
   clientOf,

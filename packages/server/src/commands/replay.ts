@@ -1,7 +1,7 @@
 // slidegate replay, demo.
 
 import { Argument, type Command, Option } from 'commander'
-import type { ReplayFlags } from '#replay/run-replay.js'
+import type { ReplayFlags } from '../../../replay/src/run-replay.ts'
 import { collect } from '../client/arguments.ts'
 import { VERSION } from '../service/instance.ts'
 
@@ -42,7 +42,7 @@ export function addReplayCommand(program: Command): void {
     .option('--top <count>', 'number of keys to report; those with the most denials come first', '10')
     .action(async (file: string, flags: ReplayFlags) => {
       // Loaded late, so that other commands start fast.
-      const { runReplay } = await import('#replay/run-replay.js')
+      const { runReplay } = await import('../../../replay/src/run-replay.ts')
       await runReplay(file, flags, VERSION)
     })
 }
@@ -63,10 +63,10 @@ export function addDemoCommand(program: Command): void {
     .action(async (demo: 'burst' | 'race', { store }: { readonly store: string }) => {
       // Loaded late, because the web server, the load generator and the Redis client are large.
       if (demo === 'race') {
-        const { runRace } = await import('#replay/demo/race.js')
+        const { runRace } = await import('../../../replay/src/demo/race.ts')
         return runRace(store)
       }
-      const { runDemo } = await import('#replay/demo/run-demo.js')
+      const { runDemo } = await import('../../../replay/src/demo/run-demo.ts')
       return runDemo()
     })
 }

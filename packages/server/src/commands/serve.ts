@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { parseDuration } from '#replay/text.js'
+import { parseDuration } from '../../../replay/src/text.ts'
 
 interface ServeOptions {
   readonly config?: string

@@ -1,7 +1,7 @@
 // slidegate tail.
 
 import type { Command } from 'commander'
-import { formatCount, printable, printableJson } from '#replay/text.js'
+import { formatCount, printable, printableJson } from '../../../replay/src/text.ts'
 import type { TailDecision } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, isForPeople, type ServiceFlags, write } from '../client/command.ts'

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { formatCount, printable } from '#replay/text.js'
+import { formatCount, printable } from '../../../replay/src/text.ts'
 import { type OutputFlags, print, withOutputOptions } from '../client/command.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'

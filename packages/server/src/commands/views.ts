@@ -1,7 +1,7 @@
 // slidegate limiters, usage, top, audit, capture.
 
 import type { Command } from 'commander'
-import { alignColumns, formatCount, formatRoughDuration, printable } from '#replay/text.js'
+import { alignColumns, formatCount, formatRoughDuration, printable } from '../../../replay/src/text.ts'
 import type { AuditEntry, SpanUsage } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags, write } from '../client/command.ts'

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Composer, type CST, type ParsedNode, Parser } from 'yaml'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import { MAX_DEPTH, type Path, Reader, TOO_DEEP } from './reader.ts'
 

@@ -1,6 +1,6 @@
 // The checks that slidegate doctor makes, and how their results are printed.
 
-import { formatCount, printable } from '#replay/text.js'
+import { formatCount, printable } from '../../../replay/src/text.ts'
 
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 

@@ -1,8 +1,8 @@
 // Checks Redis: version, memory, persistence, latency, clock, replicas, Cluster and permissions.
 
 import type { Redis } from 'ioredis'
-import { messageOf } from '#replay/errors.js'
-import { formatCount, formatDuration, formatPercent } from '#replay/text.js'
+import { messageOf } from '../../../replay/src/errors.ts'
+import { formatCount, formatDuration, formatPercent } from '../../../replay/src/text.ts'
 import { RedisLink } from '../admin/redis-link.ts'
 import type { StoreConfig } from '../config/schema.ts'
 import { RedisInfo } from '../metrics/redis-health.ts'

@@ -1,7 +1,7 @@
 // Checks the Redis user's permissions, by running each of the store's commands on temporary keys.
 
 import { randomBytes } from 'node:crypto'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { RedisLink } from '../admin/redis-link.ts'
 import type { StoreConfig } from '../config/schema.ts'
 import type { Check } from './check.ts'

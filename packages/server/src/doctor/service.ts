@@ -1,6 +1,6 @@
 // Checks a running service: readiness, versions, clock and tokens.
 
-import { formatDuration } from '#replay/text.js'
+import { formatDuration } from '../../../replay/src/text.ts'
 import type { Overview } from '../admin/api-types.ts'
 import { type Answer, ServiceClient, type Target } from '../client/service-client.ts'
 import { VERSION } from '../service/instance.ts'

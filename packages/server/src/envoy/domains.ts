@@ -2,7 +2,7 @@
 
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 import type { Domain, Unit } from './domain.ts'
 import { Source } from './source.ts'

@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
+import { PACKAGE } from '../package-folder.ts'
 
 /** A decoded message. Omitted fields are undefined. Fields have the same names as in the protocol's definitions. */
 export interface RateLimitRequest {
@@ -60,7 +61,7 @@ export const SERVICE_NAME = 'envoy.service.ratelimit.v3.RateLimitService'
 /** Stands for a request that can't be decoded. */
 export const MALFORMED = Symbol('malformed')
 
-const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url))
+const FOLDER = fileURLToPath(new URL('proto', PACKAGE))
 
 let definitions: PackageDefinition | undefined
 

@@ -7,11 +7,12 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from '../json-schema.ts'
+import { PACKAGE } from '../package-folder.ts'
 import type { App } from './context.ts'
 import { acceptsGzip } from './encoding.ts'
 
-/** The built dashboard. Its relative path is the same from `src/http` and `dist/http`. */
-const ROOT = fileURLToPath(new URL('../../page', import.meta.url))
+/** The built dashboard. */
+const ROOT = fileURLToPath(new URL('page', PACKAGE))
 
 const gzipped = promisify<Buffer, Buffer>(gzip)
 

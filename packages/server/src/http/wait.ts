@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from 'fastify'
 import { type AnyKey, type Decision, type Limiter, WaitError } from 'slidegate'
-import { parseDuration } from '#replay/text.js'
+import { parseDuration } from '../../../replay/src/text.ts'
 import type { CapsConfig } from '../config/schema.ts'
 import { type Static, Type } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'

@@ -1,6 +1,6 @@
 // An open-loop ramp: its rates, the schedule of a step, and when a step is saturated.
 
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 
 /** The time, and a way to wait. Times are in milliseconds. */
 export interface LoadClock {

@@ -1,6 +1,6 @@
 // Runs a ramp against a target, and reports the results.
 
-import { alignColumns, formatCount, formatPercent, printable } from '#replay/text.js'
+import { alignColumns, formatCount, formatPercent, printable } from '../../../replay/src/text.ts'
 import { realClock, runRamp, type Saturation, type Step, saturationOf } from './ramp.ts'
 import type { LoadTarget } from './targets.ts'
 

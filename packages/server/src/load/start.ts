@@ -1,8 +1,8 @@
 // Checks and keys that every load test starts with.
 
 import { randomBytes } from 'node:crypto'
-import { UsageError } from '#replay/errors.js'
-import { printable } from '#replay/text.js'
+import { UsageError } from '../../../replay/src/errors.ts'
+import { printable } from '../../../replay/src/text.ts'
 import { ServiceClient, type Target } from '../client/service-client.ts'
 import { isLoopback } from '../service/listeners.ts'
 

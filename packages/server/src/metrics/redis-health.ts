@@ -2,7 +2,7 @@
 
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { RedisServerStatus } from '../admin/api-types.ts'
 import type { RedisLink } from '../admin/redis-link.ts'
 

@@ -3,8 +3,9 @@
 import cluster from 'node:cluster'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { PACKAGE } from '../package-folder.ts'
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+const { version } = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8')) as {
   version: string
 }
 

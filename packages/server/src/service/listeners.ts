@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { Config } from '../config/schema.ts'
 
 /** Splits an address such as `127.0.0.1:8080` or `[::1]:8080` into host and port. */

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import { type Every, everyByTimer } from '../admin/timer.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { ConfigError } from '../config/problem.ts'

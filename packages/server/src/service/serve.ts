@@ -3,8 +3,9 @@
 import cluster from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import { type Logger, pino } from 'pino'
-import { UsageError } from '#replay/errors.js'
+import { UsageError } from '../../../replay/src/errors.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { PACKAGE } from '../package-folder.ts'
 import { OneProcess } from './instance.ts'
 import { Reloading } from './reloading.ts'
 import { type RunningService, startService } from './running.ts'
@@ -12,7 +13,7 @@ import { storeConfigOf } from './stores.ts'
 import { runPrimary, WorkerProcesses } from './workers.ts'
 
 /** The example configuration, which ships with the package. The service uses it if no file is set. */
-const EXAMPLE = fileURLToPath(new URL('../../examples/slidegate.yaml', import.meta.url))
+const EXAMPLE = fileURLToPath(new URL('examples/slidegate.yaml', PACKAGE))
 
 export interface ServeOptions {
   /** The configuration file. Default: the built-in example. */

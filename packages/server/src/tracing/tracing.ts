@@ -16,7 +16,7 @@ import {
 import type { Logger } from 'pino'
 import type { AnyKey, Limiter } from 'slidegate'
 import { traced } from 'slidegate/opentelemetry'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../replay/src/errors.ts'
 import type { TracingConfig } from '../config/schema.ts'
 import { VERSION } from '../service/instance.ts'
 

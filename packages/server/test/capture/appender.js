@@ -1,7 +1,7 @@
 // Appends numbered lines to a file in small batches, as one of several processes.
+import { LineFile } from '../../src/capture/line-file.ts'
 
-const [built = '', path = '', name = '', batches = '0', maxBytes] = process.argv.slice(2)
-const { LineFile } = await import(built)
+const [path = '', name = '', batches = '0', maxBytes] = process.argv.slice(2)
 const file = new LineFile(path, maxBytes === undefined ? {} : { maxBytes: Number(maxBytes) })
 const PER_BATCH = 20
 

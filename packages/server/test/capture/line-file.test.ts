@@ -10,19 +10,18 @@ import {
   utimesSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { bundled } from '../../../slidegate/test/support/bundled.ts'
 import { LineFile } from '../../src/capture/line-file.ts'
 import { replayJson, temporaryFolder } from '../support/cli.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)
 
-const APPENDER = fileURLToPath(new URL('./appender.js', import.meta.url))
-const BUILT = new URL('../../dist/capture/line-file.js', import.meta.url).href
+const APPENDER = await bundled(new URL('./appender.js', import.meta.url))
 
 function appender(...words: readonly (string | number)[]) {
-  return spawn(process.execPath, [APPENDER, BUILT, ...words.map(String)], {
+  return spawn(process.execPath, [APPENDER, ...words.map(String)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
 }

@@ -3,7 +3,7 @@
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { DecisionCounts } from 'slidegate/metrics'
 import { measure } from 'slidegate/opentelemetry'
-import { CallCounts } from '../../dist/stores/redis/call-counts.js'
+import { CallCounts } from '../../src/stores/redis/call-counts.ts'
 import { bytesEach } from '../support/allocated.js'
 
 const TIMES = 100_000

@@ -1,13 +1,13 @@
 // tier: system
 import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, it, vi } from 'vitest'
 import { Announcer } from '../../src/events.ts'
 import { createLimiter, slidingWindow } from '../../src/index.ts'
 import { FLAGS } from '../support/allocated.js'
+import { bundled } from '../support/bundled.ts'
 
-const SCRIPT = fileURLToPath(new URL('allocations.js', import.meta.url))
+const SCRIPT = await bundled(new URL('allocations.js', import.meta.url))
 
 it('an unmeasured decision allocates nothing for events, and a measured one at most an event', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [...FLAGS, SCRIPT])

@@ -10,10 +10,8 @@ import { emptyFolder, type Packed, pack } from './npm.ts'
 const ALWAYS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 
 interface Published {
-  /** The folder of other packages' bundled modules, by source folder. */
-  readonly bundled: Readonly<Record<string, string>>
-  /** The file endings that each source module compiles to. */
-  readonly compiled: readonly string[]
+  /** Whether each module has a file with its types. */
+  readonly isTyped: boolean
   /** Other allowed files. */
   readonly besides: RegExp
   /** Maximum size of the tarball, slightly above its actual size. */
@@ -21,10 +19,9 @@ interface Published {
 }
 
 const PUBLISHED: Readonly<Record<string, Published>> = {
-  slidegate: { bundled: {}, compiled: ['.js', '.d.ts'], besides: /^$/, maxBytes: 315_000 },
+  slidegate: { isTyped: true, besides: /^$/, maxBytes: 315_000 },
   server: {
-    bundled: { '../replay/src': 'dist/replay' },
-    compiled: ['.js'],
+    isTyped: false,
     besides: new RegExp(
       `^(${[
         'bin/slidegate(-server)?\\.js',
@@ -39,7 +36,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   },
 }
 
-describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { bundled, compiled, besides, maxBytes }) => {
+describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { isTyped, besides, maxBytes }) => {
   const folder = join(ROOT, 'packages', name)
   const textOf = (path: string): string => readFileSync(join(folder, path), 'utf8')
   let packed: Packed
@@ -47,15 +44,32 @@ describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { bundled, compil
     packed = await pack(name, await emptyFolder())
   })
 
-  it('contains every compiled module and no leftovers', () => {
-    const modules = Object.entries({ src: 'dist', ...bundled }).flatMap(([source, built]) =>
-      readdirSync(join(folder, source), { recursive: true, encoding: 'utf8' })
-        .filter((path) => /(?<!\.d)\.ts$/.test(path))
-        .flatMap((path) => compiled.map((ending) => `${built}/${path.replace(/\.ts$/, ending)}`)),
+  it('contains the modules that its entry points load, and no others', () => {
+    const { bin = {}, exports } = JSON.parse(textOf('package.json'))
+    const targets = Object.values<string | { default?: string }>({ ...bin, ...exports })
+    const entries = targets.flatMap((target) =>
+      typeof target === 'string' ? target : (target.default ?? []),
     )
-    const inDist = [...packed.files.keys()].filter((path) => path.startsWith('dist/'))
-    // A build doesn't delete old files.
-    expect(inDist.sort(), 'delete dist and build again').toEqual(modules.sort())
+    const loaded = new Set(entries.map((path) => join(path)).filter((path) => path.endsWith('.js')))
+    for (const path of loaded) {
+      for (const [, imported] of textOf(path).matchAll(/(?:from|import\(|import) ?["'](\.[^"']+)["']/g)) {
+        loaded.add(join(dirname(path), imported!))
+      }
+    }
+    const modules = [...packed.files.keys()].filter(
+      (path) => path.endsWith('.js') && !path.startsWith('page/'),
+    )
+    expect(modules.sort()).toEqual([...loaded].sort())
+  })
+
+  it(isTyped ? 'contains the types of every module' : 'contains no types', () => {
+    const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
+    const types = modules
+      .filter((path) => /(?<!\.d)\.ts$/.test(path))
+      .map((path) => `dist/${path.slice(0, -3)}.d.ts`)
+    const found = [...packed.files.keys()].filter((path) => path.endsWith('.ts'))
+    // A build doesn't delete old types.
+    expect(found.sort(), 'delete dist and build again').toEqual(isTyped ? types.sort() : [])
   })
 
   it('contains the standard files and those that it reads at run time, and no others', () => {

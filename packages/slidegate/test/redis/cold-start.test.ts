@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { serviceStore } from '../../src/stores/remote/index.ts'
+import { bundled } from '../support/bundled.ts'
 import { freePort } from '../support/ports.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
@@ -19,8 +20,10 @@ interface Ended {
   readonly output: string
 }
 
-async function run(script: string, ...words: readonly string[]): Promise<Ended> {
-  const file = fileURLToPath(new URL(script, import.meta.url))
+const COLD_START = fileURLToPath(new URL('cold-start.js', import.meta.url))
+const IDLE_STORE = await bundled(new URL('idle-store.js', import.meta.url))
+
+async function run(file: string, ...words: readonly string[]): Promise<Ended> {
   const child = spawn(process.execPath, [file, ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
@@ -44,7 +47,7 @@ describe('after a start', () => {
         spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
       )
       try {
-        const starts = Array.from({ length: STARTS }, () => run('cold-start.js', `${server.port}`, kind))
+        const starts = Array.from({ length: STARTS }, () => run(COLD_START, `${server.port}`, kind))
         const outputs = (await Promise.all(starts)).map(({ output }) => output)
         expect(outputs).toEqual(starts.map(() => 'true store\n'))
       } finally {
@@ -80,13 +83,13 @@ describe('after a start', () => {
 
 describe.each(['node-redis', 'ioredis'])('a store by %s that is never used', (kind) => {
   it.each([0, 500])("doesn't keep the process alive for %i ms", async (ms) => {
-    const { code, output } = await run('idle-store.js', `${server.port}`, kind, `${ms}`)
+    const { code, output } = await run(IDLE_STORE, `${server.port}`, kind, `${ms}`)
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${server.port}\n` })
   })
 
   it('prints nothing and lets the process exit if there is no Redis', async () => {
     const port = await freePort()
-    const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
+    const { code, output } = await run(IDLE_STORE, `${port}`, kind, '200')
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
   })
 })

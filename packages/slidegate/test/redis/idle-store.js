@@ -1,6 +1,6 @@
 // Creates a connection and never uses it: `node idle-store.js <port> <node-redis | ioredis> <ms>`.
-import { OwnConnection } from '../../dist/stores/redis/connect.js'
-import { loadIoredis, loadNodeRedis } from '../../dist/stores/redis/create-client.js'
+import { OwnConnection } from '../../src/stores/redis/connect.ts'
+import { loadIoredis, loadNodeRedis } from '../../src/stores/redis/create-client.ts'
 
 const [, , port, kind, ms] = process.argv
 const connection = new OwnConnection(

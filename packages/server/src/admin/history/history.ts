@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../../replay/src/errors.ts'
 import type { Service } from '../../service/service.ts'
 import type { CountSeries } from '../api-types.ts'
 import type { SingleKey } from '../keys.ts'

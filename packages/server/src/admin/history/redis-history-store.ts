@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Type } from '../../json-schema.ts'
+import { PACKAGE } from '../../package-folder.ts'
 import { hasShape } from '../answer-shapes.ts'
 import type { RedisLink } from '../redis-link.ts'
 import { type HistoryStore, hourOf, memberOf, type Step, type Watched } from './history-store.ts'
@@ -32,7 +33,7 @@ export class RedisHistoryStore implements HistoryStore {
   readonly #link: RedisLink
   readonly #prefix: string
   readonly #now: () => number
-  readonly #script = readFileSync(new URL('../../../lua/add-history.lua', import.meta.url), 'utf8')
+  readonly #script = readFileSync(new URL('lua/add-history.lua', PACKAGE), 'utf8')
 
   constructor(link: RedisLink, now: () => number) {
     this.#link = link

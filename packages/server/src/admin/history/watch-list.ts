@@ -1,7 +1,7 @@
 // The keys that operators watch, and how keys are named in the history.
 
 import type { Logger } from 'pino'
-import { messageOf } from '#replay/errors.js'
+import { messageOf } from '../../../../replay/src/errors.ts'
 import type { Service } from '../../service/service.ts'
 import { concealing, type SingleKey } from '../keys.ts'
 import { partsOf } from '../merge-keys.ts'
