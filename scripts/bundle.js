@@ -2,8 +2,8 @@
 //
 // Node loads a few files faster than many. Files that entries share are at the top of dist/, each with the name of one of its
 // modules.
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { rolldown } from 'rolldown'
 
 const { exports } = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -19,16 +19,28 @@ const bundle = await rolldown({
   external: /^[^./]/,
   tsconfig: '../../tsconfig.base.json',
 })
-const { output } = await bundle.write({
+await bundle.write({
   dir: 'dist',
+  cleanDir: true,
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
   minifyInternalExports: false,
   comments: { legal: false, jsdoc: false, annotation: true },
+  codeSplitting: {
+    groups: [{ debugName: 'packages', test: importsOnlyPackages, name: (path) => basename(path, '.ts') }],
+  },
 })
 
-const written = new Set(output.map(({ fileName }) => fileName))
-for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' })) {
-  if (file.endsWith('.js') && !written.has(file)) rmSync(join('dist', file))
+/**
+ * Other bundlers can omit such a file, with its package. In a file with others, the import would stay.
+ *
+ * @param {string} path
+ */
+function importsOnlyPackages(path) {
+  const imported = Array.from(
+    readFileSync(path, 'utf8').matchAll(/^import (?!type).* from '(.+)'$/gm),
+    ([, name]) => name ?? '',
+  )
+  return imported.length > 0 && imported.every((name) => !/^(\.|node:)/.test(name))
 }

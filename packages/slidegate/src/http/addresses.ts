@@ -1,6 +1,7 @@
 // Parses IP addresses and networks in any spelling, and matches addresses against networks.
-import ipaddr from 'ipaddr.js'
+
 import { checkThat, invalidOption, wrongValue } from '../errors.ts'
+import { ipaddr } from './ipaddr.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -13,7 +14,7 @@ export function isIPv4(text: string): boolean {
 }
 
 /** The well-known prefix of NAT64 (RFC 6052). */
-const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
+const NAT64 = /* @__PURE__ */ ipaddr.IPv6.parse('64:ff9b::')
 
 /** IPv4 ranges to which NAT64 addresses are never translated. Otherwise, an outside client could impersonate a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']

@@ -3,10 +3,11 @@
 // All keys except addresses have a prefix, so they never collide. Callers without a value share one key, the bare prefix, so that
 // omitting the value doesn't bypass a limit. Only use verified values. Otherwise, callers could choose a new key for each
 // request. Limit unverified callers by address.
-import ipaddr from 'ipaddr.js'
+
 import { checkInteger, checkThat } from '../errors.ts'
 import { sha256 } from '../runtime/platform.ts'
 import { isIPv4, readAddress } from './addresses.ts'
+import { ipaddr } from './ipaddr.ts'
 
 /** The shared key for callers whose address is missing or invalid. */
 export const UNKNOWN_ADDRESS = 'unknown'

@@ -1,7 +1,8 @@
 // The response to a denied request or message: a problem (RFC 9457) as JSON, HTML or text.
-import preferredMediaTypes from 'negotiator/lib/mediaType.js'
+
 import type { Decision } from '../decision.ts'
 import { type Header, retryAfterHeaders } from './headers.ts'
+import { preferredMediaTypes } from './media-types.ts'
 
 /** The media type of a denial's body. */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'

@@ -1,7 +1,8 @@
 // Decides which proxies are trusted, and rejects framework settings that trust any client.
-import ipaddr from 'ipaddr.js'
+
 import { checkThat, invalidOption, type SlidegateError } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './addresses.ts'
+import { ipaddr } from './ipaddr.ts'
 
 /**
  * Your proxies: their number (0 to 16), or their networks.
@@ -27,7 +28,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
 /** Private networks with prefixes shorter than `MIN_PREFIX`. */
-const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
+const PRIVATE = /* @__PURE__ */ ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
 /** @throws {SlidegateError} `invalid_option`, including for public ranges */
 export function trustOf(trust: unknown): IsTrusted {
