@@ -45,8 +45,8 @@ function projectOf(file: string): (typeof PROJECTS)[number] {
   return tier === 'system' && text.includes('vi.mock(') ? 'system-mocks' : tier
 }
 
-/** Files that take long but would start last: short ones, and those of `system-mocks`. */
-const SLOW = /\/(snippets|site|installed|mutants|simulation)\.test\.ts$/
+/** Files that take long but would start late: short ones, and those of `system-mocks`. */
+const SLOW = /\/(snippets|site|installed|mutants|simulation|third-party|matrix|flood)\.test\.ts$/
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

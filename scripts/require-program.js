@@ -25,7 +25,10 @@ const PROGRAMS = {
   nginx: { packages: ['nginx'], elsewhere: 'nginx 1.22 or later', version: '-v' },
   caddy: { packages: ['caddy'], elsewhere: 'Caddy 2.6 or later', version: 'version' },
   wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
-  chromium: { packages: ['chromium', 'chromium-headless-shell', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
+  'chromium-headless-shell': {
+    packages: ['chromium-headless-shell', 'fonts-dejavu-core'],
+    elsewhere: 'Chromium, as chromium-headless-shell (Debian)',
+  },
   promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
   amtool: { packages: ['prometheus-alertmanager'], elsewhere: 'Alertmanager 0.25 or later, with amtool' },
   valgrind: { packages: ['valgrind'], elsewhere: 'valgrind 3.19 or later (Linux only)' },
