@@ -38,8 +38,10 @@ await bundle.write({
  * @param {string} path
  */
 function importsOnlyPackages(path) {
+  // Only apps bundle packages, so only exports need such files.
+  if (named.length > 0) return false
   const imported = Array.from(
-    readFileSync(path, 'utf8').matchAll(/^import (?!type).* from '(.+)'$/gm),
+    readFileSync(path, 'utf8').matchAll(/^import (?!type)[^']*'(.+)'$/gm),
     ([, name]) => name ?? '',
   )
   return imported.length > 0 && imported.every((name) => !/^(\.|node:)/.test(name))

@@ -9,7 +9,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 
-/** @type {Record<string, { packages: string[], elsewhere: string, version?: string }>} */
+/** @type {Record<string, { packages: string[], elsewhere: string, version?: string, orElse?: string }>} */
 const PROGRAMS = {
   'redis-server': {
     packages: ['redis-server'],
@@ -27,7 +27,8 @@ const PROGRAMS = {
   wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
   'chromium-headless-shell': {
     packages: ['chromium-headless-shell', 'fonts-dejavu-core'],
-    elsewhere: 'Chromium, as chromium-headless-shell (Debian)',
+    elsewhere: 'Chromium',
+    orElse: 'chromium',
   },
   promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
   amtool: { packages: ['prometheus-alertmanager'], elsewhere: 'Alertmanager 0.25 or later, with amtool' },
@@ -46,11 +47,11 @@ if (unknown.length > 0 || programs.length === 0) {
 }
 
 /** @param {string} program */
-const isInstalled = (program) =>
-  !spawnSync(program, [PROGRAMS[program]?.version ?? '--version'], {
-    stdio: 'ignore',
-    env: { ...process.env, PATH: [process.env.PATH, ...postgresFolders()].join(delimiter) },
-  }).error
+const isInstalled = (program) => {
+  const { version = '--version', orElse = program } = PROGRAMS[program] ?? {}
+  const env = { ...process.env, PATH: [process.env.PATH, ...postgresFolders()].join(delimiter) }
+  return [program, orElse].some((name) => !spawnSync(name, [version], { stdio: 'ignore', env }).error)
+}
 
 const missing = programs.filter((program) => !isInstalled(program))
 if (missing.length > 0) await install(missing)

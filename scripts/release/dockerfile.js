@@ -89,7 +89,7 @@ function instructionsOf(text) {
  *
  * @param {string} context
  */
-function filesSent(context) {
+export function filesSent(context) {
   const rules = readFileSync(join(context, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))

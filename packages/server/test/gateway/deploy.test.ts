@@ -1,6 +1,6 @@
 // tier: system
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,7 @@ import * as policy from 'kubernetes-models/policy/v1'
 import * as core from 'kubernetes-models/v1'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { filesSent } from '../../../../scripts/release/dockerfile.js'
 import { loadConfig } from '../../src/config/load.ts'
 import { temporaryFolder } from '../support/cli.ts'
 import { startProcess } from '../support/service-process.ts'
@@ -98,6 +99,24 @@ describe('Docker', () => {
     expect(dockerProblems(file)).toEqual([])
     expect(file).toMatch(/^USER 65532:65532$/m)
     expect(file).toMatch(/^STOPSIGNAL SIGTERM$/m)
+  })
+
+  test('the image gets all files that the service reads, from those that .dockerignore sends', async () => {
+    const copied = (await deployed('Dockerfile')).split('\n').filter((line) => line.startsWith('COPY '))
+    const { files } = JSON.parse(await readFile(join(ROOT, 'packages/server/package.json'), 'utf8'))
+    // The schema is only for editors.
+    const read = files.filter((name: string) => name !== 'schema' && !/^[A-Z]+(\.md)?$/.test(name))
+    for (const name of read) {
+      const folder = `packages/server/${name}/`
+      expect(copied.filter((line) => line.endsWith(`${folder} ${folder}`))).toHaveLength(1)
+    }
+    const sent = filesSent(ROOT)
+    const sources = copied
+      .filter((line) => !line.includes('--from='))
+      .flatMap((line) => line.split(' ').slice(1, -1))
+    expect(
+      sources.filter((source) => !sent.some((path) => path === source || path.startsWith(source))),
+    ).toEqual([])
   })
 
   test('the compose file is valid, publishes on loopback only, and requires its secrets', async () => {

@@ -1,6 +1,5 @@
 // tier: system
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { bundleOf, freeNamesOf, PEERS } from './bundle.ts'
 
@@ -24,19 +23,17 @@ const { exports } = JSON.parse(await readFile(PACKAGE, 'utf8')) as {
 }
 
 /** The entry points that work without Node. */
-const entries = Object.entries(exports).flatMap(([name, { default: built }]): [string, string][] => {
-  if (built === undefined || NODES_OWN.includes(name)) return []
-  const source = built.replace('/dist/', '/src/').replace(/\.js$/, '.ts')
-  return [[name.replace('.', 'slidegate'), fileURLToPath(new URL(source, PACKAGE))]]
-})
+const entries = Object.entries(exports)
+  .filter(([name, { default: built }]) => built !== undefined && !NODES_OWN.includes(name))
+  .map(([name]) => name.replace('.', 'slidegate'))
 
 describe('bundles for runtimes other than Node', () => {
   it('include the core and the entry points for Web requests', () => {
-    expect(entries.map(([name]) => name)).toEqual(expect.arrayContaining(['slidegate', 'slidegate/http']))
+    expect(entries).toEqual(expect.arrayContaining(['slidegate', 'slidegate/http']))
   })
 
-  it.each(entries)('import nothing and use no Node global that may be missing: %s', async (name, path) => {
-    const bundle = await bundleOf(`export * from ${JSON.stringify(path)}`)
+  it.each(entries)('import nothing and use no Node global that may be missing: %s', async (name) => {
+    const bundle = await bundleOf(`export * from '${name}'`)
     const peers = name === 'slidegate/opentelemetry' ? PEERS : []
     expect(new Set(bundle.imports.map((imported) => imported.path))).toEqual(new Set(peers))
     expect(freeNamesOf(bundle)).toEqual([])

@@ -2,12 +2,6 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 
-export const SLIDEGATE: string = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
-export const CALENDAR: string = fileURLToPath(new URL('../../src/calendar.ts', import.meta.url))
-export const CLIENT: string = fileURLToPath(new URL('../../src/stores/remote/index.ts', import.meta.url))
-export const HTTP: string = fileURLToPath(new URL('../../src/http/index.ts', import.meta.url))
-export const FETCH: string = fileURLToPath(new URL('../../src/adapters/fetch.ts', import.meta.url))
-
 /** Globals that only Node or a few other runtimes have. Bundles must not use their bare names, not even after `typeof`. */
 const NODES_OWN = ['process', 'Buffer', 'global', 'setImmediate', 'clearImmediate', '__dirname', '__filename']
 
@@ -21,7 +15,7 @@ export interface Bundle {
 /** Peer dependencies that run everywhere. The user installs them. */
 export const PEERS: readonly string[] = ['@opentelemetry/api']
 
-/** Bundles code as for Workers, edge functions and browsers. An import of a Node module fails, since only peers are external. */
+/** Bundles code that imports the built package, as for Workers, edge functions and browsers. An import of a Node module fails, since only peers are external. */
 export async function bundleOf(module: string, format: 'esm' | 'iife' = 'esm'): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: module, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' },

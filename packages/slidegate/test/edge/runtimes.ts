@@ -4,7 +4,7 @@ import type * as adapter from '../../src/adapters/fetch.ts'
 import type * as calendar from '../../src/calendar.ts'
 import type * as http from '../../src/http/index.ts'
 import type * as core from '../../src/index.ts'
-import { bundleOf, CALENDAR, FETCH, HTTP, SLIDEGATE } from './bundle.ts'
+import { bundleOf } from './bundle.ts'
 
 export interface Library {
   readonly core: typeof core
@@ -13,7 +13,12 @@ export interface Library {
   readonly adapter: typeof adapter
 }
 
-const MODULES = { core: SLIDEGATE, calendar: CALENDAR, http: HTTP, adapter: FETCH }
+const MODULES = {
+  core: 'slidegate',
+  calendar: 'slidegate/calendar',
+  http: 'slidegate/http',
+  adapter: 'slidegate/fetch',
+}
 
 export interface Runtime {
   readonly library: Library

@@ -67,7 +67,7 @@ it('an installation takes at most 1.5 MB, including dependencies', () => {
 it('compiled code has no comments except names of modules, and its types have comments', () => {
   const modules = readdirSync(join(ROOT, 'packages/slidegate/dist'), { recursive: true, encoding: 'utf8' })
   const starts = (path: string) =>
-    /^ *\/(\*|\/(?! (src|\\0rolldown)\/))/m.test(
+    /^\s*\/(\*|\/(?! (src|\\0rolldown)\/))/m.test(
       readFileSync(join(ROOT, 'packages/slidegate/dist', path), 'utf8'),
     )
   expect(modules.filter((path) => path.endsWith('.js') && starts(path))).toEqual([])
