@@ -15,6 +15,9 @@ import { runPrimary, WorkerProcesses } from './workers.ts'
 /** The example configuration, which ships with the package. The service uses it if no file is set. */
 const EXAMPLE = fileURLToPath(new URL('examples/slidegate.yaml', PACKAGE))
 
+/** How long a failed start may take to end, in milliseconds. */
+const FAILED_MS = 1000
+
 export interface ServeOptions {
   /** The configuration file. Default: the built-in example. */
   readonly file?: string | undefined
@@ -87,6 +90,10 @@ async function serveHere(
     reloading.close()
     await running.stop(drainMs)
     return 0
+  } catch (error) {
+    // A start that fails may leave connections open, which would keep the process alive.
+    setTimeout(() => process.exit(), FAILED_MS).unref()
+    throw error
   } finally {
     // The open channel to the primary would keep the process alive.
     if (cluster.isWorker && process.connected) process.disconnect()

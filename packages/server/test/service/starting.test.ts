@@ -1,6 +1,10 @@
 // tier: system
-import { existsSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { ServiceClient } from '../../src/client/service-client.ts'
@@ -247,5 +251,24 @@ describe('an address that is already in use', () => {
     const starting = testService({ limiters: {}, listen: { http, grpc: await takenAddress() } })
     await expect(starting).rejects.toThrow(/^can't listen on .*EADDRINUSE.*listen\.grpc/)
     await expect(fetch(`http://${http}/healthz`)).rejects.toThrow()
+  })
+})
+
+it('a start that fails after it has connected to Redis ends the process', async () => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const source = fileURLToPath(new URL('../..', import.meta.url))
+  // A copy of the package without lua/, in a folder from which it finds its dependencies.
+  const cache = join(source, 'node_modules/.cache')
+  mkdirSync(cache, { recursive: true })
+  const copy = mkdtempSync(join(cache, 'incomplete-'))
+  onTestFinished(() => rmSync(copy, { recursive: true }))
+  for (const name of ['bin', 'dist', 'package.json'])
+    cpSync(join(source, name), join(copy, name), { recursive: true })
+  const words = [join(copy, 'bin/slidegate.js'), 'serve', '--config', config, '--http', '127.0.0.1:0']
+  const env = { ...process.env, REDIS_URL: server.url }
+  await expect(promisify(execFile)(process.execPath, words, { env })).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^slidegate: ENOENT: .*add-history\.lua.*\n$/),
   })
 })
