@@ -11,10 +11,10 @@ import { SHAPES, type ShapeName } from '../support/shapes.ts'
 /** Thousands of instructions per decision. The first figure is for one request at a time, the second for 64 at once. */
 const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]>> = {
   'window, admitted': [110, 33.5],
-  'window, denied': [84.5, 22],
-  'three windows': [124.5, 38.3],
-  bucket: [95, 24.9],
-  'fixed window': [87.5, 20.7],
+  'window, denied': [84.5, 21.8],
+  'three windows': [124, 38.3],
+  bucket: [95, 24.5],
+  'fixed window': [87.5, 20.6],
   'window and bucket': [150, 56.6],
   'window and shadow window': [158, 64.4],
   'window with ban': [146, 50.7],
@@ -28,7 +28,7 @@ const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]
   'distinct, approximate': [283, 193.5],
   stream: [206, 118],
   'concurrency, acquire or release': [143, 54.4],
-  'sliding counter': [96, 25.2],
+  'sliding counter': [96, 25.1],
   'calendar window': [103.5, 22.4],
   'window, cost of 5': [116, 33.8],
   'window, refund': [217, 78.2],

@@ -15,7 +15,11 @@ export interface Bundle {
 /** Peer dependencies that run everywhere. The user installs them. */
 export const PEERS: readonly string[] = ['@opentelemetry/api']
 
-/** Bundles code that imports the built package, as for Workers, edge functions and browsers. An import of a Node module fails, since only peers are external. */
+/**
+ * Bundles code that imports the built package, as for Workers, edge functions and browsers.
+ *
+ * An import of a Node module fails, since only peers are external.
+ */
 export async function bundleOf(module: string, format: 'esm' | 'iife' = 'esm'): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: module, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' },
