@@ -117,6 +117,15 @@ describe('Docker', () => {
     expect(
       sources.filter((source) => !sent.some((path) => path === source || path.startsWith(source))),
     ).toEqual([])
+    // The build reads the packages and what they import from other folders.
+    const texts = sent
+      .filter((path) => /^packages\/.*\.tsx?$/.test(path))
+      .map((path) => readFile(join(ROOT, path), 'utf8'))
+    const imported = (await Promise.all(texts)).flatMap((text) => [
+      ...text.matchAll(/ from '(?:\.\.\/)+(docs\/[^'?]+)/g),
+    ])
+    expect(imported).not.toEqual([])
+    expect(sources).toEqual(expect.arrayContaining(imported.map(([, path]) => path)))
   })
 
   test('the compose file is valid, publishes on loopback only, and requires its secrets', async () => {
