@@ -39,6 +39,13 @@ describe('bundles for runtimes other than Node', () => {
     expect(freeNamesOf(bundle)).toEqual([])
   })
 
+  // The package lists the files that matter without their names, in sideEffects.
+  it('register calendarWindow if they import slidegate/calendar without names', async () => {
+    const { code } = await bundleOf("import 'slidegate/calendar'; export { limitOf } from 'slidegate'")
+    const { limitOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+    expect(() => limitOf({ kind: 'calendarWindow', limit: 1, unit: 'day', timeZone: 'UTC' })).not.toThrow()
+  })
+
   it('fail this check if they import a Node module or use a Node global', async () => {
     await expect(bundleOf("export { isIPv4 } from 'node:net'")).rejects.toThrow('node:net')
     const names = freeNamesOf(
