@@ -40,9 +40,6 @@ await bundle.write({
 function importsOnlyPackages(path) {
   // Only apps bundle packages, so only exports need such files.
   if (named.length > 0) return false
-  const imported = Array.from(
-    readFileSync(path, 'utf8').matchAll(/^import (?!type)[^']*'(.+)'$/gm),
-    ([, name]) => name ?? '',
-  )
-  return imported.length > 0 && imported.every((name) => !/^(\.|node:)/.test(name))
+  const text = readFileSync(path, 'utf8')
+  return / from '/.test(text) && !/ from '(\.|node:)/.test(text)
 }

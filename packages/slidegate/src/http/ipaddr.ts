@@ -1,4 +1,4 @@
-// The package ipaddr.js. Files that only import packages aren't bundled with others, so apps that don't use them omit them.
+// The package ipaddr.js. A file that imports only packages isn't bundled with others, so apps that don't need it omit it.
 import ipaddr from 'ipaddr.js'
 
 export { ipaddr }
